@@ -1,0 +1,41 @@
+# Two commands: `make demo` and `make test`. Each does all of its own set-up.
+
+PYTHON ?= python3
+VENV := .venv
+PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
+PACKAGES := $(shell grep -v '^#' tests/debian-packages.txt)
+
+.PHONY: help demo test lint services clean
+
+help: ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
+
+demo: $(VENV)/demo ## a small Laravel-shaped world, and the exporter on http://127.0.0.1:10087 (INCIDENT=name rehearses one)
+	@$(VENV)/bin/queue-exporter demo $(if $(INCIDENT),--incident $(INCIDENT))
+
+test: $(VENV)/dev services lint ## all checks; installs Debian packages, as root or with sudo, and says which
+	$(VENV)/bin/pytest $(ARGS)
+
+lint: $(VENV)/dev ## style and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+services: ## the servers that the tests run for real
+	@tests/install-services $(PACKAGES)
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/demo: pyproject.toml | $(VENV)/bin/python
+	@echo "installing the exporter and its demo into $(VENV)"
+	@$(PIP) install -e '.[demo]'
+	@touch $@
+
+$(VENV)/dev: pyproject.toml | $(VENV)/bin/python
+	@echo "installing the exporter, its demo and the test tools into $(VENV)"
+	@$(PIP) install -e '.[demo,dev]'
+	@touch $@ $(VENV)/demo
+
+clean: ## remove what make has made
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,76 @@
+"""Wiring: from settings to sources, pollers, pages."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from threading import Event, Thread
+
+from . import web
+from .board import Board
+from .config import Config
+from .exposition import Exposition
+from .logs import Secrets
+from .poller import Poller
+from .server import Pages, Server, open_server
+from .source import Source
+from .sources.clock.readings import Readings
+from .timing import Clock
+
+log = logging.getLogger(__name__)
+
+SWITCH = 0.0005  # seconds after which a busy poll thread lets a scrape go on; Python's default is ten times that
+
+
+def sources(config: Config, clock: Clock = Clock()) -> Iterator[Source]:
+    """A source for each connection, and the clocks. A driver is imported only where it is configured."""
+    readings = Readings()
+    for name, connection in config.connections.items():
+        from .sources.database import source as database
+
+        yield database.open(name, connection, readings, clock)
+    from .sources.clock import source as clocks
+
+    yield clocks.open(config.clock, readings, clock)
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Everything that runs, or could."""
+
+    board: Board
+    pollers: tuple[Poller, ...]
+    exposition: Exposition
+
+    def poll_once(self) -> None:
+        """Poll every collector once, and let the connections go."""
+        for poller in self.pollers:
+            poller.poll_all()
+            poller.source.close()
+
+    def serve(self, server: Server, stop: Event) -> None:
+        """Poll and serve until `stop` is set. The process may end at once: nothing of ours outlives a question."""
+        sys.setswitchinterval(SWITCH)
+        for poller in self.pollers:
+            Thread(target=poller.run, args=(stop,), name=poller.source.name, daemon=True).start()
+        Thread(target=server.serve, name="http", daemon=True).start()
+        stop.wait()
+        server.stop()
+
+
+def build(config: Config, clock: Clock = Clock()) -> App:
+    """Wire up what the settings name, without touching any of it yet."""
+    all_sources = tuple(sources(config, clock))
+    board = Board(constant for source in all_sources for constant in source.constants)
+    hide = Secrets(config.secrets()).hide
+    pollers = tuple(Poller(source, board, clock, hide=hide) for source in all_sources)
+    return App(board, pollers, Exposition(board, clock))
+
+
+def listen(app: App, config: Config) -> Server:
+    """The server of the pages, listening but not serving yet. Raises `ConfigError`."""
+    web_config = web.load(config.web.config_file)
+    pages = Pages(app.board, app.exposition, web.Gate(web_config.basic_auth_users))
+    return open_server(config.web.address, pages, web_config)

@@ -1,0 +1,3 @@
+"""The incidents that can be rehearsed."""
+
+INCIDENTS: dict[str, str] = {}

@@ -1,0 +1,72 @@
+"""
+The nouns: a metric, its limit, a sample of it, and a note.
+
+Plain frozen data. Imports nothing of ours and nothing that does I/O.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+PREFIX = "laravel_queue_"
+NAME = re.compile(rf"{PREFIX}[a-z0-9]+(_[a-z0-9]+)*")
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric family. Call it with a value and its label values to get a `Sample`."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...] = ()
+    kind: Literal["gauge", "counter"] = "gauge"
+    limit: Limit | None = None
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name):
+            raise ValueError(f"{self.name}: must be snake_case and start with {PREFIX}")
+        if (self.kind == "counter") != self.name.endswith("_total"):
+            raise ValueError(f"{self.name}: counters, and only counters, end in _total")
+
+    def __call__(self, value: float, *labels: str) -> Sample:
+        if len(labels) != len(self.labels):
+            raise ValueError(f"{self.name} takes labels {self.labels}, got {labels}")
+        return Sample(self, labels, float(value))
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """
+    What a metric is compared with: it is over its limit when its value is above `bound`.
+
+    `bound` is a constant, or a metric with the same labels: then each series has its own.
+    `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
+    that the metric's name ends in. `where` keeps the series with this label value only.
+    From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near.
+    """
+
+    bound: Metric | float
+    says: str
+    alert: str
+    where: tuple[str, str] | None = None
+    soon: float = 1.0
+
+
+class Sample(NamedTuple):
+    """One value of one metric under one set of label values, in the order of the metric's labels."""
+
+    metric: Metric
+    labels: tuple[str, ...]
+    value: float
+
+    @property
+    def labelled(self) -> dict[str, str]:
+        return dict(zip(self.metric.labels, self.labels, strict=True))
+
+
+class Note(NamedTuple):
+    """Something that a collector could not see, in one sentence for a person; not a failure."""
+
+    text: str

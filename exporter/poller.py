@@ -1,0 +1,157 @@
+"""The one loop that polls a source: pace, duty, backoff, failure and publication live here, once."""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from .board import Board, Key, State
+from .errors import Reason, SourceError
+from .model import Note, Sample
+from .source import Collector, Source
+from .timing import BELIEF, LONGEST_BACKOFF, Clock, Deadline, Need, backoff, stretch
+
+log = logging.getLogger(__name__)
+
+
+class Stop(Protocol):
+    """As much of `threading.Event` as the loop needs."""
+
+    def wait(self, timeout: float) -> bool: ...
+
+
+@dataclass(slots=True)
+class Turn:
+    """A collector and when it is its turn."""
+
+    collector: Collector[Any]
+    key: Key
+    state: State
+    due: float  # on the monotonic clock
+    cost: float = 0.0  # seconds that its last poll kept the far side busy
+
+
+class Poller:
+    """
+    Polls the collectors of one source, one at a time, until told to stop.
+
+    A poll stuck past its deadline needs no watchdog: its state grows old, and whoever
+    reads the board sees that.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        board: Board,
+        clock: Clock = Clock(),
+        roll: Callable[[], float] = random.random,
+        hide: Callable[[str], str] = str,  # takes secrets out of a message
+    ) -> None:
+        self.source, self.board, self.clock, self.roll, self.hide = source, board, clock, roll, hide
+        now = clock.mono()
+        self.turns = [Turn(c, Key(source.name, c.name), State(c.interval, c.interval), now) for c in source.collectors]
+        board.publish({turn.key: turn.state for turn in self.turns})
+
+    def run(self, stop: Stop) -> None:
+        """Poll what is due, the most important first, and rest in between."""
+        while not stop.wait(max(0.0, min(turn.due for turn in self.turns) - self.clock.mono())):
+            now = self.clock.mono()
+            for turn in self.turns:
+                if turn.due <= now:
+                    self.poll(turn)
+                    break
+
+    def poll_all(self) -> None:
+        """Poll every collector once, in order; one that an unreachable source has answered for is not asked again."""
+        for turn in self.turns:
+            if turn.state.polls == 0:
+                self.poll(turn)
+
+    def poll(self, turn: Turn) -> None:
+        """One attempt, one publication, one log line. Never raises."""
+        began = self.clock.mono()
+        deadline = Deadline(began + self.source.timeout, self.clock.mono)
+        try:
+            try:
+                raw = turn.collector.fetch(deadline)
+            finally:
+                turn.cost = self.clock.mono() - began
+            results = tuple(turn.collector.measure(raw, self.clock.wall()))
+        except SourceError as error:
+            failed = self.turns if error.unreachable else [turn]
+            self._fail(turn, failed, began, error.reason, str(error))
+        except Exception as error:  # a bug of ours must not end the loop
+            log.exception("a collector broke", extra={"source": turn.key.source, "collector": turn.key.collector})
+            self._fail(turn, [turn], began, "unexpected", repr(error))
+        else:
+            self._succeed(turn, began, results)
+
+    def _succeed(self, turn: Turn, began: float, results: tuple[Sample | Note, ...]) -> None:
+        was, now = turn.state, self.clock.mono()
+        interval = self._interval(turn)
+        turn.due = began + interval
+        turn.state = replace(
+            was,
+            interval=interval,
+            samples=tuple(r for r in results if isinstance(r, Sample)),
+            notes=tuple(r.text for r in results if isinstance(r, Note)),
+            taken_at=self.clock.wall(),
+            good_until=began + BELIEF * interval,
+            polls=was.polls + 1,
+            streak=0,
+            reason=None,
+            error="",
+            duration=now - began,
+            busy=was.busy + turn.cost,
+        )
+        self._publish([turn], turn, was)
+
+    def _interval(self, turn: Turn) -> float:
+        """The interval that the duty allows this collector, by what each cost at its last poll."""
+        needs = [Need(other.collector.interval, other.cost) for other in self.turns]
+        return stretch(needs, self.source.duty)[self.turns.index(turn)]
+
+    def _fail(self, asked: Turn, failed: Sequence[Turn], began: float, reason: Reason, message: str) -> None:
+        """Record a failure for all that it stands for: with an unreachable source, for every collector."""
+        now, was = self.clock.mono(), asked.state
+        for turn in failed:
+            pause = backoff(turn.collector.interval, turn.state.streak + 1, self.roll())
+            if failed == [asked]:  # it was at work, so the duty holds, but never past the longest backoff
+                pause = max(pause, min(self._interval(turn), LONGEST_BACKOFF))
+            turn.due = began + pause
+            turn.state = replace(
+                turn.state,
+                interval=pause,
+                polls=turn.state.polls + 1,
+                streak=turn.state.streak + 1,
+                reason=reason,
+                error=self.hide(message),
+                errors={**turn.state.errors, reason: turn.state.errors.get(reason, 0) + 1},
+                duration=now - began if turn is asked else turn.state.duration,
+                busy=turn.state.busy + (turn.cost if turn is asked else 0.0),
+            )
+        self._publish(failed, asked, was)
+
+    def _publish(self, turns: Sequence[Turn], asked: Turn, was: State) -> None:
+        self.board.publish({turn.key: turn.state for turn in turns})
+        state = asked.state
+        healed = state.up and was.polls > 0 and not was.up
+        level = (
+            logging.WARNING if not state.up else logging.INFO if healed or state.notes != was.notes else logging.DEBUG
+        )
+        fields = {
+            "source": asked.key.source,
+            "collector": asked.key.collector,
+            "outcome": state.reason or "ok",
+            "samples": len(state.samples) if state.up else 0,
+            "seconds": round(state.duration, 4),
+            "next_in": round(state.interval, 1),
+        }
+        if not state.up:
+            fields |= {"failures_in_a_row": state.streak, "error": state.error}
+        elif state.notes:
+            fields["note"] = "; ".join(state.notes)
+        log.log(level, "poll", extra=fields)

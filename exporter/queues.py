@@ -1,0 +1,46 @@
+"""The vocabulary that every queue driver answers in, so that alerts and panels need not know which driver it was."""
+
+from __future__ import annotations
+
+from .model import Limit, Metric
+
+QUEUE = ("connection", "queue")
+
+TARGET_WAIT = Metric(
+    "laravel_queue_target_wait_seconds",
+    "How long a job of this queue may wait, as somebody decided in the settings.",
+    QUEUE,
+)
+RETRY_AFTER = Metric(
+    "laravel_queue_retry_after_seconds", "How long a worker may hold a job before it is handed out again.", QUEUE
+)
+JOBS = Metric(
+    "laravel_queue_jobs",
+    "Jobs by state: ready (could be taken now), delayed (not due yet), reserved (held by a worker), "
+    "expired (held for retry_after or longer, so it will be handed out again).",
+    (*QUEUE, "state"),
+    limit=Limit(0, "{value} jobs held past retry_after", "LaravelQueueReservationsExpired", where=("state", "expired")),
+)
+OLDEST_JOB_AGE = Metric(
+    "laravel_queue_oldest_job_age_seconds",
+    "How long the oldest job that could be taken now has been waiting to be taken; 0 when there is none.",
+    QUEUE,
+    limit=Limit(TARGET_WAIT, "oldest job {value}, target {bound}", "LaravelQueueWaitTooLong"),
+)
+OLDEST_RESERVED_AGE = Metric(
+    "laravel_queue_oldest_reserved_job_age_seconds",
+    "How long the job that is held longest has been held, expired ones included; 0 when none is held.",
+    QUEUE,
+)
+IMPLAUSIBLE = Metric(
+    "laravel_queue_implausible_jobs",
+    "Jobs whose times cannot be (before 2005, or over ten years ahead): counted in their state, left out of ages.",
+    QUEUE,
+)
+QUEUES = Metric("laravel_queue_queues", "Queues watched, named and found.", ("connection",))
+CONNECTION_INFO = Metric("laravel_queue_connection_info", "1 for each connection watched.", ("connection", "driver"))
+
+SETTINGS = (TARGET_WAIT, RETRY_AFTER, CONNECTION_INFO)
+STATES = ("ready", "delayed", "reserved", "expired")
+EARLIEST = 1_104_537_600  # 2005-01-01, six years before Laravel: a time before it is no time of a job
+TEN_YEARS = 315_576_000  # seconds

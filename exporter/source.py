@@ -1,0 +1,48 @@
+"""
+What a source and a collector are.
+
+A source is one thing watched over one connection. It has collectors: each asks one
+question, in two halves. `fetch` does I/O and no arithmetic, `measure` does arithmetic
+and no I/O.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar
+
+from .model import Metric, Note, Sample
+from .timing import Deadline
+
+Raw = TypeVar("Raw")
+
+
+class Collector(Protocol[Raw]):
+    """One question asked of a source; it succeeds whole or fails alone."""
+
+    name: str
+    interval: float  # seconds, as configured
+    metrics: tuple[Metric, ...]  # all that `measure` may yield
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        """Ask the far side, handing `deadline.left()` to all that can block. Raises `SourceError`."""
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
+        """Turn the answer into samples. `now` is our own Unix time; a far side that has a clock uses its own."""
+
+
+def nothing() -> None:
+    """Close nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """One thing watched, polled by one thread over one connection."""
+
+    name: str
+    collectors: tuple[Collector[Any], ...]  # the most important first
+    timeout: float  # seconds that one poll may take
+    duty: float = 1.0  # share of the wall time that all collectors together may keep the far side busy
+    constants: tuple[Sample, ...] = ()  # what the settings alone say; never withdrawn
+    close: Callable[[], None] = nothing

@@ -1,0 +1,1 @@
+"""The clocks: ours against NTP servers and against the databases'."""

@@ -1,0 +1,28 @@
+"""The clocks of the databases, as their own sources read them; nobody is asked a second time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...model import Metric, Note, Sample
+from ...timing import Deadline
+from . import metrics
+from .readings import Reading, Readings
+
+INTERVAL = 15.0  # seconds
+
+
+class Databases:
+    """A database that did not answer since the last look has no reading: then its clock is not shown."""
+
+    name = "databases"
+    metrics: tuple[Metric, ...] = metrics.METRICS
+
+    def __init__(self, readings: Readings, interval: float = INTERVAL) -> None:
+        self.readings, self.interval = readings, interval
+
+    def fetch(self, deadline: Deadline) -> list[Reading]:
+        return self.readings.take()
+
+    def measure(self, raw: list[Reading], now: float) -> Iterable[Sample | Note]:
+        yield from metrics.samples(raw)

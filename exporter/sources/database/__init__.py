@@ -1,0 +1,1 @@
+"""Laravel's `database` driver: a jobs table in PostgreSQL."""

@@ -1,0 +1,126 @@
+"""The jobs table: how many jobs are in which state, and how long the oldest has been waiting."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+from psycopg import sql
+
+from ... import queues
+from ...errors import SourceError
+from ...model import Metric, Note, Sample
+from ...timing import Deadline
+from .found import DROPPED, Found
+from .session import Row, Session
+from .settings import Database
+
+WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
+RESERVED_INDEXES = {"(queue, reserved_at) (reserved_at IS NOT NULL)", "(reserved_at) (reserved_at IS NOT NULL)"}
+NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
+LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
+
+
+class Raw(NamedTuple):
+    table: Row
+    rows: list[Row]
+
+
+class Jobs:
+    """One pass over the table, or two indexes made for the purpose where they exist."""
+
+    name = "jobs"
+    metrics: tuple[Metric, ...] = (
+        queues.JOBS,
+        queues.OLDEST_JOB_AGE,
+        queues.OLDEST_RESERVED_AGE,
+        queues.IMPLAUSIBLE,
+        queues.QUEUES,
+        queues.TARGET_WAIT,
+        queues.RETRY_AFTER,
+        DROPPED,
+    )
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.settings = session, session.settings
+        self.interval = self.settings.interval
+        self.found = Found(self.settings.queues)
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        (table,) = self.session.ask_table("table", deadline)
+        if table["oid"] is None:
+            raise SourceError("undefined_table", f"there is no table {self.settings.schema_}.{self.settings.table}")
+        indexes = set(table["indexes"])
+        question = "jobs_by_index" if WAITING_INDEX in indexes and indexes & RESERVED_INDEXES else "jobs"
+        return Raw(table, self.session.ask(question, deadline, self._values()))
+
+    def _values(self) -> dict[str, Any]:
+        named = list(self.settings.queues)
+        return {
+            "jobs": sql.Identifier(self.settings.schema_, self.settings.table),
+            "now": NOW,
+            "retry_after": self._retry_after_sql(),
+            "earliest": sql.Literal(queues.EARLIEST),
+            "ten_years": sql.Literal(queues.TEN_YEARS),
+            "wanted": sql.SQL("true") if self.settings.discover else sql.SQL("queue = ANY({})").format(named),
+        }
+
+    def _retry_after_sql(self) -> sql.Composable:
+        """Seconds by queue, as an expression that is looked at for reserved rows alone."""
+        default = sql.Literal(int(self.settings.retry_after))
+        own = [(name, q.retry_after) for name, q in self.settings.queues.items() if q.retry_after is not None]
+        if not own:
+            return default
+        cases = sql.SQL(" ").join(sql.SQL("WHEN {} THEN {}").format(name, int(after)) for name, after in own)
+        return sql.SQL("CASE queue {} ELSE {} END").format(cases, default)
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
+        lag = raw.table["replay_lag"]
+        if lag is None or lag > LAG_INTERVALS * self.interval:
+            behind = "an unknown time" if lag is None else f"{lag:.0f} s"
+            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown")
+            return
+        rows = self.found.fold({row["queue"]: row for row in raw.rows}, now)
+        yield DROPPED(self.found.dropped, self.session.name, self.name, "queue")
+        watched = Counter({self.session.name: 0})
+        for queue, row in rows.items():
+            connection = self.settings.connection_of(queue, self.session.name)
+            watched[connection] += 1
+            yield from self._queue(row, connection, queue)
+            if queue not in self.settings.queues:
+                yield from queue_settings(self.settings, self.session.name, queue)
+        for connection, count in watched.items():
+            yield queues.QUEUES(count, connection)
+
+    def _queue(self, row: Row, connection: str, queue: str) -> Iterator[Sample]:
+        for state in queues.STATES:
+            yield queues.JOBS(row[state], connection, queue, state)
+        age = oldest_job_age(row, self.settings.retry_after_of(queue))
+        yield queues.OLDEST_JOB_AGE(age, connection, queue)
+        yield queues.OLDEST_RESERVED_AGE(seconds_since(row["reserved_since"], row["now"]), connection, queue)
+        yield queues.IMPLAUSIBLE(row["implausible"], connection, queue)
+
+
+def seconds_since(then: int | None, now: int) -> int:
+    """An age by the database's clock; 0 when there is nothing, or when a worker's clock is ahead."""
+    return 0 if then is None else max(0, now - then)
+
+
+def oldest_job_age(row: Row, retry_after: float) -> int:
+    """
+    Seconds since the oldest job that could be taken became takeable.
+
+    A ready one did at `available_at`, an expired one at `reserved_at` + retry_after; the one
+    held longest is the first to expire.
+    """
+    expired_since = None if row["reserved_since"] is None else row["reserved_since"] + int(retry_after)
+    return max(seconds_since(row["ready_since"], row["now"]), seconds_since(expired_since, row["now"]))
+
+
+def queue_settings(settings: Database, source: str, queue: str) -> Iterator[Sample]:
+    """What is set for one queue, as metrics to compare with."""
+    connection = settings.connection_of(queue, source)
+    yield queues.RETRY_AFTER(settings.retry_after_of(queue), connection, queue)
+    if (target := settings.target_wait_of(queue)) is not None:
+        yield queues.TARGET_WAIT(target, connection, queue)

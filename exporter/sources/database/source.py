@@ -1,0 +1,47 @@
+"""The database source: its collectors, the most important first, over one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ... import queues
+from ...model import Metric, Sample
+from ...source import Source
+from ...timing import Clock
+from ..clock.readings import Readings
+from .activity import WORKER_TIMEOUT, Activity
+from .jobs import Jobs, queue_settings
+from .session import Session
+from .settings import Database
+from .sizes import Sizes
+from .statistics import Statistics
+
+COLLECTORS = (Jobs, Statistics, Activity, Sizes)
+SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, WORKER_TIMEOUT)
+METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
+DUTY = 0.01  # share of a database's time that all questions together may take
+
+
+def open(name: str, settings: Database, readings: Readings, clock: Clock = Clock()) -> Source:  # noqa: A001  # as each source's
+    """The source for one connection of the settings. Connects at the first poll, not here."""
+    session = Session(name, settings, readings, clock)
+    return Source(
+        name=name,
+        collectors=tuple(collector(session) for collector in COLLECTORS),
+        timeout=settings.timeout,
+        duty=DUTY,
+        constants=tuple(constants(name, settings)),
+        close=session.close,
+    )
+
+
+def constants(name: str, settings: Database) -> Iterator[Sample]:
+    """What the settings alone say; shown even when the database is gone."""
+    for connection in sorted({name, *(settings.connection_of(queue, name) for queue in settings.queues)}):
+        yield queues.CONNECTION_INFO(1, connection, settings.driver)
+    for queue in settings.queues:
+        yield from queue_settings(settings, name, queue)
+    for pool, process in settings.pools.items():
+        for queue in process.queues:
+            if process.timeout is not None:
+                yield WORKER_TIMEOUT(process.timeout, settings.connection_of(queue, name), pool, queue)

@@ -1,0 +1,102 @@
+"""What PostgreSQL's statistics say of the jobs table: dead rows, when autovacuum comes, and what went through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ...model import Limit, Metric, Note, Sample
+from ...timing import Deadline
+from .session import Row, Session
+
+TABLE = ("connection", "table")
+TRIGGER = Metric(
+    "laravel_queue_table_autovacuum_trigger_tuples",
+    "Dead rows at which autovacuum starts, with the table's own settings; summed over partitions.",
+    TABLE,
+)
+LIVE = Metric("laravel_queue_table_live_tuples", "Live rows as the statistics estimate them.", TABLE)
+DEAD = Metric(
+    "laravel_queue_table_dead_tuples",
+    "Dead rows that a vacuum has not removed yet: each pop may have to step over them.",
+    TABLE,
+    limit=Limit(TRIGGER, "{value} dead tuples, vacuum at {bound}", "LaravelQueueDeadTuplesHigh", soon=0.8),
+)
+ENABLED = Metric("laravel_queue_table_autovacuum_enabled", "Whether autovacuum looks after all of the table.", TABLE)
+LAST_VACUUM = Metric(
+    "laravel_queue_table_last_vacuum_timestamp_seconds",
+    "Unix time of the last vacuum, manual or automatic; of the partition longest without one. Absent if never.",
+    TABLE,
+)
+INSERTED = Metric(
+    "laravel_queue_table_rows_inserted_total", "Rows inserted: jobs pushed, released or retried.", TABLE, "counter"
+)
+UPDATED = Metric("laravel_queue_table_rows_updated_total", "Rows updated: jobs reserved.", TABLE, "counter")
+DELETED = Metric(
+    "laravel_queue_table_rows_deleted_total", "Rows deleted: jobs finished, released or failed.", TABLE, "counter"
+)
+IN_RECOVERY = Metric("laravel_queue_database_in_recovery", "Whether the database is a standby.", ("connection",))
+REPLAY_LAG = Metric(
+    "laravel_queue_database_replay_lag_seconds",
+    "How far a standby is behind its primary; 0 on a primary; absent when it cannot be known.",
+    ("connection",),
+)
+COUNTERS = ((LIVE, "live"), (DEAD, "dead"), (INSERTED, "inserted"), (UPDATED, "updated"), (DELETED, "deleted"))
+
+
+class Statistics:
+    """Catalogue and statistics only: answers while the table is locked."""
+
+    name = "statistics"
+    metrics: tuple[Metric, ...] = (
+        *(metric for metric, _ in COUNTERS), TRIGGER, ENABLED, LAST_VACUUM, IN_RECOVERY, REPLAY_LAG,
+    )  # fmt: skip
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.interval = session, session.settings.interval
+
+    def fetch(self, deadline: Deadline) -> tuple[Row, list[Row]]:
+        (table,) = self.session.ask_table("table", deadline)
+        return table, self.session.ask_table("statistics", deadline)
+
+    def measure(self, raw: tuple[Row, list[Row]], now: float) -> Iterable[Sample | Note]:
+        table, parts = raw
+        yield IN_RECOVERY(table["in_recovery"], self.session.name)
+        if table["replay_lag"] is not None:
+            yield REPLAY_LAG(table["replay_lag"], self.session.name)
+        if table["in_recovery"] or not parts:
+            return  # a standby keeps no statistics of its own; no table, or a view, has none
+        at = (self.session.name, self.session.settings.table)
+        for metric, column in COUNTERS:
+            yield metric(sum(part[column] for part in parts), *at)
+        yield TRIGGER(sum(trigger(part) for part in parts), *at)
+        yield ENABLED(all(enabled(part) for part in parts), *at)
+        vacuums = [part["last_vacuum"] for part in parts]
+        if None not in vacuums:
+            yield LAST_VACUUM(min(vacuums), *at)
+
+
+def option(part: Row, name: str, default: float | None) -> float | None:
+    """A storage parameter of the table, else the server's setting."""
+    options = dict(text.split("=", 1) for text in part["options"] or ())
+    return float(options[name]) if name in options else default
+
+
+def trigger(part: Row) -> float:
+    """
+    Dead rows above which autovacuum vacuums the table.
+
+    Source: PostgreSQL's manual, "The Autovacuum Daemon": base threshold + scale factor × rows,
+    from PostgreSQL 18 on no more than the maximum threshold, unless that is negative. A table
+    that was never counted (reltuples -1) has 0 rows here.
+    """
+    threshold = option(part, "autovacuum_vacuum_threshold", part["threshold"]) or 0.0
+    scale = option(part, "autovacuum_vacuum_scale_factor", part["scale_factor"]) or 0.0
+    most = option(part, "autovacuum_vacuum_max_threshold", part["max_threshold"])
+    computed: float = threshold + scale * max(0.0, part["reltuples"])
+    return computed if most is None or most < 0 else min(computed, most)
+
+
+def enabled(part: Row) -> bool:
+    """Whether autovacuum runs at all, and for this table."""
+    own = dict(text.split("=", 1) for text in part["options"] or ()).get("autovacuum_enabled", "true")
+    return bool(part["autovacuum"]) and own.lower() in ("true", "on", "yes", "1")

@@ -1,0 +1,70 @@
+"""All arithmetic about time, as pure functions of numbers handed in. Seconds everywhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from .errors import SourceError
+
+BELIEF = 3.5  # a number is believed for so many of the intervals in force when it was taken
+LONGEST_BACKOFF = 60.0  # a healed source is seen healed within a minute
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """The two clocks, handed in so that tests need not wait."""
+
+    wall: Callable[[], float] = time.time  # Unix time: to compare with what the far side wrote
+    mono: Callable[[], float] = time.monotonic  # never jumps: to measure how long
+
+
+@dataclass(frozen=True, slots=True)
+class Deadline:
+    """One budget of time for a whole poll, however many calls it takes."""
+
+    at: float
+    mono: Callable[[], float] = time.monotonic
+
+    def left(self) -> float:
+        """Seconds left; raises `SourceError("timeout")` when there are none."""
+        if (left := self.at - self.mono()) <= 0:
+            raise SourceError("timeout", "no answer within the time allowed")
+        return left
+
+
+class Need(NamedTuple):
+    """What a collector would like: to be asked every `interval`, at `cost` of the far side's time."""
+
+    interval: float
+    cost: float
+
+
+def stretch(needs: Sequence[Need], duty: float) -> list[float]:
+    """
+    The intervals at which all needs together take at most the share `duty` of the wall time.
+
+    The needs stand in the order of their importance. Each may take four fifths of what the
+    ones before it left, so the first stretches last and the last is never starved.
+    """
+    left, intervals = duty, []
+    for need in needs:
+        interval = max(need.interval, need.cost / (0.8 * left))
+        left -= need.cost / interval
+        intervals.append(interval)
+    return intervals
+
+
+def backoff(interval: float, streak: int, roll: float) -> float:
+    """
+    The pause after `streak` failures in a row: doubled each time, up to a minute.
+
+    `roll`, in [0, 1), takes up to a tenth off, so that exporters do not come back in step.
+    What is asked for once a minute or less often keeps its own pace.
+    """
+    if interval >= LONGEST_BACKOFF:
+        return interval
+    doubled = interval * 2.0 ** min(streak, 16)
+    return max(interval, min(doubled, LONGEST_BACKOFF) * (1 - roll / 10))
