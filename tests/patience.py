@@ -1,0 +1,20 @@
+"""Waiting for real processes: as long as it takes, with an end."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
+
+PAUSE = 0.02  # seconds between two looks
+
+
+def until(condition: Callable[[], Answer], within: float = 10.0) -> Answer:
+    """What `condition` answers as soon as that is true; fails the test after `within` seconds of real time."""
+    deadline = time.monotonic() + within
+    while not (answer := condition()):
+        assert time.monotonic() < deadline, f"still {answer!r} after {within} s"
+        time.sleep(PAUSE)
+    return answer
