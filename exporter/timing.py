@@ -34,6 +34,10 @@ class Deadline:
             raise SourceError("timeout", "no answer within the time allowed")
         return left
 
+    def share(self, among: int) -> Deadline:
+        """An equal part of what is left, so that one who is dead leaves time for the next."""
+        return Deadline(self.mono() + self.left() / among, self.mono)
+
 
 class Need(NamedTuple):
     """What a collector would like: to be asked every `interval`, at `cost` of the far side's time."""

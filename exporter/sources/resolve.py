@@ -3,33 +3,46 @@
 from __future__ import annotations
 
 import socket
-from threading import Thread
+from collections.abc import Callable
+from threading import Lock, Thread
+from typing import Any
 
 from ..errors import SourceError
 from ..timing import Deadline
 
 
-def resolve(host: str, deadline: Deadline) -> list[str]:
-    """
-    The addresses of `host`, in the resolver's order. Raises `SourceError("dns")`.
+class LookUp(Thread):
+    """One question to the resolver. Left behind if nobody waits for it any longer; it ends when the resolver does."""
 
-    The look-up runs in a thread of its own, which is left behind when the deadline comes
-    first; it ends when the resolver gives up.
-    """
-    answers: list[list[str] | OSError | UnicodeError] = []
+    def __init__(self, host: str, getaddrinfo: Callable[..., Any]) -> None:
+        super().__init__(name=f"resolve {host}", daemon=True)
+        self.host, self.getaddrinfo = host, getaddrinfo
+        self.addresses: list[str] = []
+        self.error: OSError | UnicodeError | None = None
 
-    def look_up() -> None:
+    def run(self) -> None:
         try:
-            found = socket.getaddrinfo(host, None, type=socket.SOCK_DGRAM)
-            answers.append([str(address[0]) for *_, address in found])
+            found = self.getaddrinfo(self.host, None, type=socket.SOCK_DGRAM)
+            self.addresses = [str(address[0]) for *_, address in found]
         except (OSError, UnicodeError) as error:
-            answers.append(error)
+            self.error = error
 
-    thread = Thread(target=look_up, name=f"resolve {host}", daemon=True)
-    thread.start()
-    thread.join(deadline.left())
-    if not answers:
+
+_lock = Lock()
+_under_way: dict[str, LookUp] = {}  # by host: a resolver that hangs for ever costs one thread, not one a poll
+
+
+def resolve(host: str, deadline: Deadline, getaddrinfo: Callable[..., Any] = socket.getaddrinfo) -> list[str]:
+    """The addresses of `host`, in the resolver's order. Raises `SourceError("dns")`."""
+    with _lock:
+        look_up = _under_way.get(host)
+        if look_up is None or not look_up.is_alive():
+            look_up = _under_way[host] = LookUp(host, getaddrinfo)
+            look_up.start()
+    look_up.join(deadline.left())
+    if look_up.is_alive():
         raise SourceError("dns", f"{host}: the name server did not answer in time", unreachable=True)
-    if isinstance(answer := answers[0], Exception):
-        raise SourceError("dns", f"{host}: {getattr(answer, 'strerror', None) or answer}", unreachable=True)
-    return answer
+    if look_up.error is not None:
+        why = getattr(look_up.error, "strerror", None) or look_up.error
+        raise SourceError("dns", f"{host}: {why}", unreachable=True)
+    return look_up.addresses

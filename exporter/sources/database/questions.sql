@@ -1,23 +1,26 @@
--- Every question that is asked of a database. Each is one read-only transaction of its own:
--- `before`, the question, COMMIT, sent as one message.
+-- Every question that is asked of a database. Each goes out behind `before` in one message,
+-- which PostgreSQL runs as one transaction.
 --
 -- {jobs} is the configured table, {now} the database's clock in whole seconds (PHP floors,
 -- a cast would round), {retry_after} the seconds that apply to the row's queue.
 
 -- name: before
--- Limits for this transaction alone. The search_path comes first, so that no other schema's
--- function or operator is ever called. A limit that the role has and that is tighter stays.
-BEGIN READ ONLY;
-SELECT pg_catalog.set_config('search_path', 'pg_catalog', true);
+-- For this transaction alone. The search_path comes first, so that no other schema's function,
+-- operator or temporary table is ever used. Where policies would hide rows from our role, an
+-- error tells so instead of a count that is too small. A time limit of the role's that is
+-- tighter than ours stays.
+SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY;
+SET LOCAL search_path = pg_catalog, pg_temp;
+SET LOCAL row_security = off;
+SET LOCAL max_parallel_workers_per_gather = 0;
+SET LOCAL jit = off;
+SET LOCAL timezone = 'UTC';
 SELECT set_config('statement_timeout',
                   least(nullif(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000, 0),
                         {statement_timeout})::bigint::text, true),
        set_config('lock_timeout',
                   least(nullif(extract(epoch FROM current_setting('lock_timeout')::interval) * 1000, 0),
                         {lock_timeout})::bigint::text, true),
-       set_config('max_parallel_workers_per_gather', '0', true),
-       set_config('jit', 'off', true),
-       set_config('timezone', 'UTC', true),
        extract(epoch FROM clock_timestamp())::float8 AS now;
 
 -- name: table
@@ -40,7 +43,7 @@ SELECT c.oid,
               WHERE i.indrelid = c.oid AND i.indisvalid AND i.indisready) AS indexes
   FROM (SELECT) AS one
   LEFT JOIN (SELECT t.oid FROM pg_class t JOIN pg_namespace n ON n.oid = t.relnamespace
-              WHERE n.nspname = %(schema)s AND t.relname = %(table)s
+              WHERE n.nspname = {schema} AND t.relname = {table}
                 AND t.relkind IN ('r', 'p', 'v', 'm', 'f')) AS c ON true;
 
 -- name: jobs
@@ -113,7 +116,7 @@ SELECT queue,
 -- By oid and from the catalogue alone, so it answers while the table is locked.
 WITH RECURSIVE parts AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND c.relkind IN ('r', 'p', 'm')
+     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
     UNION
     SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
 SELECT pg_stat_get_live_tuples(c.oid) AS live,
@@ -137,7 +140,7 @@ SELECT pg_stat_get_live_tuples(c.oid) AS live,
 -- they wait behind an ALTER TABLE: a question of its own.
 WITH RECURSIVE parts AS (
     SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = %(schema)s AND c.relname = %(table)s AND c.relkind IN ('r', 'p', 'm')
+     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
     UNION
     SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
 SELECT count(*) AS parts,
