@@ -23,7 +23,7 @@ LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the p
 
 
 class Raw(NamedTuple):
-    table: Row
+    standby: Row
     rows: list[Row]
 
 
@@ -48,12 +48,13 @@ class Jobs:
         self.found = Found(self.settings.queues)
 
     def fetch(self, deadline: Deadline) -> Raw:
-        (table,) = self.session.ask_table("table", deadline)
-        if table["oid"] is None:
+        (standby,) = self.session.ask("standby", deadline)
+        tables = self.session.ask_table("table", deadline)
+        if not tables:
             raise SourceError("undefined_table", f"there is no table {self.settings.schema_}.{self.settings.table}")
-        indexes = set(table["indexes"])
+        indexes = set(tables[0]["indexes"])
         question = "jobs_by_index" if WAITING_INDEX in indexes and indexes & RESERVED_INDEXES else "jobs"
-        return Raw(table, self.session.ask(question, deadline, self._values()))
+        return Raw(standby, self.session.ask(question, deadline, self._values()))
 
     def _values(self) -> dict[str, Any]:
         named = list(self.settings.queues)
@@ -67,7 +68,7 @@ class Jobs:
         }
 
     def _retry_after_sql(self) -> sql.Composable:
-        """Seconds by queue, as an expression that is looked at for reserved rows alone."""
+        """Seconds that apply to a row, as an expression."""
         default = sql.Literal(int(self.settings.retry_after))
         own = [(name, q.retry_after) for name, q in self.settings.queues.items() if q.retry_after is not None]
         if not own:
@@ -76,12 +77,12 @@ class Jobs:
         return sql.SQL("CASE queue {} ELSE {} END").format(cases, default)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        lag = raw.table["replay_lag"]
+        lag = raw.standby["replay_lag"]
         if lag is None or lag > LAG_INTERVALS * self.interval:
             behind = "an unknown time" if lag is None else f"{lag:.0f} s"
             yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown")
             return
-        rows = self.found.fold({row["queue"]: row for row in raw.rows}, now)
+        rows = self.found.fold(raw.rows, now)
         yield DROPPED(self.found.dropped, self.session.name, self.name, "queue")
         watched = Counter({self.session.name: 0})
         for queue, row in rows.items():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from ...model import Limit, Metric, Note, Sample
 from ...timing import Deadline
@@ -43,6 +44,11 @@ REPLAY_LAG = Metric(
 COUNTERS = ((LIVE, "live"), (DEAD, "dead"), (INSERTED, "inserted"), (UPDATED, "updated"), (DELETED, "deleted"))
 
 
+class Raw(NamedTuple):
+    standby: Row
+    parts: list[Row]  # of the table; itself if it has none
+
+
 class Statistics:
     """Catalogue and statistics only: answers while the table is locked."""
 
@@ -54,16 +60,16 @@ class Statistics:
     def __init__(self, session: Session) -> None:
         self.session, self.interval = session, session.settings.interval
 
-    def fetch(self, deadline: Deadline) -> tuple[Row, list[Row]]:
-        (table,) = self.session.ask_table("table", deadline)
-        return table, self.session.ask_table("statistics", deadline)
+    def fetch(self, deadline: Deadline) -> Raw:
+        (standby,) = self.session.ask("standby", deadline)
+        return Raw(standby, self.session.ask_table("statistics", deadline))
 
-    def measure(self, raw: tuple[Row, list[Row]], now: float) -> Iterable[Sample | Note]:
-        table, parts = raw
-        yield IN_RECOVERY(table["in_recovery"], self.session.name)
-        if table["replay_lag"] is not None:
-            yield REPLAY_LAG(table["replay_lag"], self.session.name)
-        if table["in_recovery"] or not parts:
+    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
+        standby, parts = raw
+        yield IN_RECOVERY(standby["in_recovery"], self.session.name)
+        if standby["replay_lag"] is not None:
+            yield REPLAY_LAG(standby["replay_lag"], self.session.name)
+        if standby["in_recovery"] or not parts:
             return  # a standby keeps no statistics of its own; no table, or a view, has none
         at = (self.session.name, self.session.settings.table)
         for metric, column in COUNTERS:
