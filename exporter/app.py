@@ -26,7 +26,7 @@ SWITCH = 0.0005  # seconds after which a busy poll thread lets a scrape go on; P
 
 def sources(config: Config, clock: Clock = Clock()) -> Iterator[Source]:
     """A source for each connection, and the clocks. A driver is imported only where it is configured."""
-    readings = Readings()
+    readings = Readings(clock)
     for name, connection in config.connections.items():
         from .sources.database import source as database
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from threading import Lock
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
@@ -56,11 +56,11 @@ def health(key: Key, state: State, mono: float) -> Iterator[Sample]:
     yield BUSY(state.busy, *key)
 
 
-def visible(board: Board, mono: float) -> Iterator[Sample]:
+def visible(constants: Iterable[Sample], states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
     """All that may be shown: the settings, the health of every collector, the samples of the fresh ones."""
     yield BUILD(1, __version__)
-    yield from board.constants
-    for key, state in board.read().items():
+    yield from constants
+    for key, state in states.items():
         yield from health(key, state, mono)
         if state.fresh(mono):
             yield from state.samples
@@ -70,13 +70,18 @@ def families(samples: Iterable[Sample]) -> Iterator[Family]:
     """Group samples by metric. One label set has one value: the last one given."""
     by_metric: dict[Metric, dict[tuple[str, ...], float]] = defaultdict(dict)
     for sample in samples:
-        by_metric[sample.metric][sample.labels] = sample.value
+        by_metric[sample.metric][tuple(map(encodable, sample.labels))] = sample.value
     for metric, values in sorted(by_metric.items(), key=lambda item: item[0].name):
         build = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
         family: Family = build(metric.name, metric.help, labels=metric.labels)
         for labels, value in sorted(values.items()):
             family.add_metric(labels, value)
         yield family
+
+
+def encodable(label: str) -> str:
+    """The text, with what UTF-8 cannot say replaced: one such character would otherwise cost the whole page."""
+    return label.encode("utf-8", "replace").decode("utf-8")
 
 
 class Snapshot(Registry):
@@ -89,6 +94,13 @@ class Snapshot(Registry):
         return families(self.samples)
 
 
+class Rendered(NamedTuple):
+    """A page, and until when all on it is believed."""
+
+    page: bytes
+    until: float  # on the monotonic clock
+
+
 class Exposition:
     """
     The page, rendered when something is published and served as bytes.
@@ -99,34 +111,35 @@ class Exposition:
 
     def __init__(self, board: Board, clock: Clock = Clock()) -> None:
         self.board, self.clock = board, clock
-        self.pages: dict[Format, tuple[bytes, float]] = {}  # the page, and until when it is true
-        self.lock = Lock()  # a slow render must not overwrite a newer one
-        self.process = CollectorRegistry()
+        self._lock = Lock()  # a slow render must not overwrite a newer one
+        self._rendered: dict[Format, Rendered] = {}  # in the formats that somebody reads
+        self._process = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self.process)
+            collector(registry=self._process)
         board.subscribe(self._published)
 
     def page(self, form: Format) -> bytes:
         """The whole page as of now."""
-        page, until = self.pages.get(form) or self._render(form)
-        if self.clock.mono() > until:
-            page, until = self._render(form)
+        rendered = self._rendered.get(form)
+        if rendered is None or self.clock.mono() > rendered.until:
+            with self._lock:
+                rendered = self._render(form)
         if form == "text":
-            return page + text_format(self.process)
-        return page.removesuffix(END) + _openmetrics(self.process)
+            return rendered.page + text_format(self._process)
+        return rendered.page.removesuffix(END) + _openmetrics(self._process)
 
     def _published(self) -> None:
-        for form in tuple(self.pages):  # those that somebody reads
-            self._render(form)
+        with self._lock:
+            for form in self._rendered:
+                self._render(form)
 
-    def _render(self, form: Format) -> tuple[bytes, float]:
-        with self.lock:
-            mono = self.clock.mono()
-            snapshot = Snapshot(visible(self.board, mono))
-            page = text_format(snapshot) if form == "text" else _openmetrics(snapshot)
-            believed = [state.good_until for state in self.board.read().values() if state.fresh(mono)]
-            self.pages[form] = page, min(believed, default=float("inf"))
-            return self.pages[form]
+    def _render(self, form: Format) -> Rendered:
+        mono, states = self.clock.mono(), self.board.read()
+        snapshot = Snapshot(visible(self.board.constants, states, mono))
+        page = text_format(snapshot) if form == "text" else _openmetrics(snapshot)
+        believed = [state.good_until for state in states.values() if state.fresh(mono)]
+        rendered = self._rendered[form] = Rendered(page, min(believed, default=float("inf")))
+        return rendered
 
 
 def _openmetrics(registry: Registry) -> bytes:

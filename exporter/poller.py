@@ -20,7 +20,8 @@ log = logging.getLogger(__name__)
 class Stop(Protocol):
     """As much of `threading.Event` as the loop needs."""
 
-    def wait(self, timeout: float) -> bool: ...
+    def wait(self, timeout: float) -> bool:
+        """Whether to stop, after up to `timeout` seconds."""
 
 
 @dataclass(slots=True)
@@ -31,12 +32,17 @@ class Turn:
     key: Key
     state: State
     due: float  # on the monotonic clock
-    cost: float = 0.0  # seconds that its last poll kept the far side busy
+    took: float = 0.0  # seconds that its last poll kept the far side busy
+    cost: float = 0.0  # the same of the last poll that succeeded
 
 
 class Poller:
     """
     Polls the collectors of one source, one at a time, until told to stop.
+
+    A poll that succeeds is paid for by the source's duty. Those that fail are paid for apart:
+    retries of one source together take one timeout a minute at most, in turns, so a far side
+    in trouble is not asked in vain by each collector, and is seen healed within a minute.
 
     A poll stuck past its deadline needs no watchdog: its state grows old, and whoever
     reads the board sees that.
@@ -53,16 +59,16 @@ class Poller:
         self.source, self.board, self.clock, self.roll, self.hide = source, board, clock, roll, hide
         now = clock.mono()
         self.turns = [Turn(c, Key(source.name, c.name), State(c.interval, c.interval), now) for c in source.collectors]
+        self.retry_at = now  # no collector that fails is asked before, on the monotonic clock
         board.publish({turn.key: turn.state for turn in self.turns})
 
     def run(self, stop: Stop) -> None:
-        """Poll what is due, the most important first, and rest in between."""
-        while not stop.wait(max(0.0, min(turn.due for turn in self.turns) - self.clock.mono())):
-            now = self.clock.mono()
-            for turn in self.turns:
-                if turn.due <= now:
-                    self.poll(turn)
-                    break
+        """Poll who is due first, of those the most important, and rest in between; until told to stop."""
+        while True:
+            turn = min(self.turns, key=lambda turn: (self._may_begin(turn), turn.due))
+            if stop.wait(max(0.0, self._may_begin(turn) - self.clock.mono())):
+                return
+            self.poll(turn)
 
     def poll_all(self) -> None:
         """Poll every collector once, in order; one that an unreachable source has answered for is not asked again."""
@@ -73,13 +79,8 @@ class Poller:
     def poll(self, turn: Turn) -> None:
         """One attempt, one publication, one log line. Never raises."""
         began = self.clock.mono()
-        deadline = Deadline(began + self.source.timeout, self.clock.mono)
         try:
-            try:
-                raw = turn.collector.fetch(deadline)
-            finally:
-                turn.cost = self.clock.mono() - began
-            results = tuple(turn.collector.measure(raw, self.clock.wall()))
+            results = self._ask(turn, began)
         except SourceError as error:
             failed = self.turns if error.unreachable else [turn]
             self._fail(turn, failed, began, error.reason, str(error))
@@ -89,9 +90,21 @@ class Poller:
         else:
             self._succeed(turn, began, results)
 
+    def _may_begin(self, turn: Turn) -> float:
+        return max(turn.due, self.retry_at) if turn.state.streak else turn.due
+
+    def _ask(self, turn: Turn, began: float) -> tuple[Sample | Note, ...]:
+        try:
+            raw = turn.collector.fetch(Deadline(began + self.source.timeout, self.clock.mono))
+        finally:
+            turn.took = self.clock.mono() - began
+        return tuple(turn.collector.measure(raw, self.clock.wall()))
+
     def _succeed(self, turn: Turn, began: float, results: tuple[Sample | Note, ...]) -> None:
-        was, now = turn.state, self.clock.mono()
-        interval = self._interval(turn)
+        turn.cost = turn.took
+        was, interval = turn.state, self._interval(turn)
+        if was.streak:
+            self.retry_at = began  # the far side may have healed, so the others need not wait
         turn.due = began + interval
         turn.state = replace(
             was,
@@ -104,44 +117,38 @@ class Poller:
             streak=0,
             reason=None,
             error="",
-            duration=now - began,
-            busy=was.busy + turn.cost,
+            duration=self.clock.mono() - began,
+            busy=was.busy + turn.took,
         )
         self._publish([turn], turn, was)
 
     def _interval(self, turn: Turn) -> float:
-        """The interval that the duty allows this collector, by what each cost at its last poll."""
+        """The interval that the duty allows this collector, by what each cost when it last succeeded."""
         needs = [Need(other.collector.interval, other.cost) for other in self.turns]
         return stretch(needs, self.source.duty)[self.turns.index(turn)]
 
     def _fail(self, asked: Turn, failed: Sequence[Turn], began: float, reason: Reason, message: str) -> None:
         """Record a failure for all that it stands for: with an unreachable source, for every collector."""
-        now, was = self.clock.mono(), asked.state
+        was, duration = asked.state, self.clock.mono() - began
+        self.retry_at = max(self.retry_at, began + LONGEST_BACKOFF * asked.took / self.source.timeout)
         for turn in failed:
-            pause = backoff(turn.collector.interval, turn.state.streak + 1, self.roll())
-            if failed == [asked]:  # it was at work, so the duty holds, but never past the longest backoff
-                pause = max(pause, min(self._interval(turn), LONGEST_BACKOFF))
-            turn.due = began + pause
+            turn.due = began + backoff(turn.collector.interval, turn.state.streak + 1, self.roll())
             turn.state = replace(
                 turn.state,
-                interval=pause,
+                interval=max(turn.due, self.retry_at) - began,
                 polls=turn.state.polls + 1,
                 streak=turn.state.streak + 1,
                 reason=reason,
                 error=self.hide(message),
                 errors={**turn.state.errors, reason: turn.state.errors.get(reason, 0) + 1},
-                duration=now - began if turn is asked else turn.state.duration,
-                busy=turn.state.busy + (turn.cost if turn is asked else 0.0),
+                duration=duration if turn is asked else turn.state.duration,
+                busy=turn.state.busy + (asked.took if turn is asked else 0.0),
             )
         self._publish(failed, asked, was)
 
     def _publish(self, turns: Sequence[Turn], asked: Turn, was: State) -> None:
         self.board.publish({turn.key: turn.state for turn in turns})
         state = asked.state
-        healed = state.up and was.polls > 0 and not was.up
-        level = (
-            logging.WARNING if not state.up else logging.INFO if healed or state.notes != was.notes else logging.DEBUG
-        )
         fields = {
             "source": asked.key.source,
             "collector": asked.key.collector,
@@ -154,4 +161,11 @@ class Poller:
             fields |= {"failures_in_a_row": state.streak, "error": state.error}
         elif state.notes:
             fields["note"] = "; ".join(state.notes)
-        log.log(level, "poll", extra=fields)
+        log.log(_level(was, state), "poll", extra=fields)
+
+
+def _level(was: State, now: State) -> int:
+    if not now.up:
+        return logging.WARNING
+    news = was.streak > 0 or was.notes != now.notes
+    return logging.INFO if news else logging.DEBUG

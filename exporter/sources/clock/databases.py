@@ -13,7 +13,7 @@ INTERVAL = 15.0  # seconds
 
 
 class Databases:
-    """A database that did not answer since the last look has no reading: then its clock is not shown."""
+    """A database that has not answered for as long as its other numbers are believed has no offset."""
 
     name = "databases"
     metrics: tuple[Metric, ...] = metrics.METRICS
@@ -22,7 +22,9 @@ class Databases:
         self.readings, self.interval = readings, interval
 
     def fetch(self, deadline: Deadline) -> list[Reading]:
-        return self.readings.take()
+        """What the databases' own sources have read."""
+        return self.readings.look()
 
     def measure(self, raw: list[Reading], now: float) -> Iterable[Sample | Note]:
+        """Offset and error of each database's clock."""
         yield from metrics.samples(raw)

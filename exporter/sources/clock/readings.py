@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
+
+from ...timing import Clock
+
+A_MINUTE = 60.0  # seconds
 
 
 class Reading(NamedTuple):
@@ -25,22 +30,41 @@ class Reading(NamedTuple):
         return (self.received - self.sent) / 2
 
 
+@dataclass(slots=True)
+class Held:
+    """A reading, how long it is good for, and whether somebody has seen it."""
+
+    reading: Reading
+    until: float  # on the monotonic clock
+    seen: bool = False
+
+
 class Readings:
-    """The reading of each clock with the smallest error, since they were last taken."""
+    """The reading of each clock with the smallest error among those that nobody has seen yet."""
 
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._best: dict[str, Reading] = {}
+    def __init__(self, clock: Clock = Clock()) -> None:
+        self._clock, self._lock = clock, Lock()
+        self._held: dict[str, Held] = {}
 
-    def put(self, reading: Reading) -> None:
-        """Keep this reading if no better one is held."""
+    def put(self, reading: Reading, good_for: float = A_MINUTE) -> None:
+        """
+        Keep this reading for so many seconds, if no better one is held.
+
+        One in which the answer came before the question is none: our clock was set back in between.
+        """
+        if reading.error < 0:
+            return
+        now = self._clock.mono()
         with self._lock:
-            held = self._best.get(reading.reference)
-            if held is None or reading.error < held.error:
-                self._best[reading.reference] = reading
+            held = self._held.get(reading.reference)
+            if held is None or held.seen or held.until < now or reading.error < held.reading.error:
+                self._held[reading.reference] = Held(reading, now + good_for)
 
-    def take(self) -> list[Reading]:
-        """Hand over what is held, and start anew."""
+    def look(self) -> list[Reading]:
+        """What is held and still good. From now on each gives way to any newer one."""
+        now = self._clock.mono()
         with self._lock:
-            taken, self._best = self._best, {}
-        return list(taken.values())
+            self._held = {reference: held for reference, held in self._held.items() if now <= held.until}
+            for held in self._held.values():
+                held.seen = True
+            return [held.reading for held in self._held.values()]

@@ -1,0 +1,102 @@
+"""One NTP request and its answer: RFC 5905, as far as a client needs it that only wants to know how late it is."""
+
+from __future__ import annotations
+
+import socket
+
+import ntplib
+
+from ...errors import SourceError
+from ...timing import Clock, Deadline
+from ..resolve import resolve
+from .readings import Reading
+
+PORT = 123
+CLIENT, SERVER = 3, 4  # modes
+NO_LEAP_KNOWN = 3  # the leap indicator of a server that is not synchronised
+UNSYNCHRONISED = 16  # stratum
+ERA = 2.0**32  # seconds after which NTP's timestamps begin anew; the next time in February 2036
+COARSEST = 0.02  # seconds in one tick of the coarsest clock that a server may have
+
+
+class KissError(SourceError):
+    """A kiss-o'-death: the server gives no time, but says in a `code` of four letters what it wants."""
+
+    def __init__(self, server: str, code: str) -> None:
+        super().__init__("kod", f"{server}: sent the kiss-o'-death {code!r}")
+        self.code = code
+
+
+def request(server: str, port: int, deadline: Deadline, clock: Clock = Clock()) -> Reading:
+    """
+    Ask the first address of `server` once. Raises `SourceError`.
+
+    The socket is connected, so that a closed port is told apart from silence and nobody but
+    the server can answer.
+    """
+    address = resolve(server, deadline)[0]
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as channel:
+            channel.connect((address, port))
+            return _exchange(channel, server, deadline, clock)
+    except TimeoutError:
+        raise SourceError("timeout", f"{server}: no answer in time") from None
+    except ConnectionRefusedError:
+        raise SourceError("refused", f"{server}: nobody listens on UDP port {port}") from None
+    except OSError as error:
+        raise SourceError("connect", f"{server}: {error.strerror}") from None
+    except ntplib.NTPException:
+        raise SourceError("malformed", f"{server}: the answer is not an NTP packet") from None
+
+
+def _exchange(channel: socket.socket, server: str, deadline: Deadline, clock: Clock) -> Reading:
+    question = ntplib.NTPPacket(version=4, mode=CLIENT, tx_timestamp=timestamp(clock.wall())).to_data()
+    sent = clock.mono()
+    channel.send(question)
+    while (left := deadline.at - deadline.mono()) > 0:
+        channel.settimeout(left)
+        answer = _decoded(channel.recv(1024))
+        received, elapsed = clock.wall(), clock.mono() - sent
+        if answer.orig_timestamp == _decoded(question).tx_timestamp:
+            return _reading(server, answer, received, elapsed)
+        # a late answer to an earlier request, or a forged one: wait on
+    raise TimeoutError
+
+
+def _decoded(data: bytes) -> ntplib.NTPPacket:
+    packet = ntplib.NTPPacket()
+    packet.from_data(data)
+    return packet
+
+
+def _reading(server: str, answer: ntplib.NTPPacket, received: float, elapsed: float) -> Reading:
+    """
+    The server's clock against ours as it stood when the answer came.
+
+    Offset and round trip as in RFC 5905, section 8, but the time that passed is taken from
+    the clock that never jumps: ours may have been set between question and answer.
+    """
+    if answer.mode != SERVER:
+        raise SourceError("malformed", f"{server}: the answer is not from an NTP server")
+    if answer.stratum == 0:
+        raise KissError(server, answer.ref_id.to_bytes(4, "big").decode("ascii", "replace").strip("\0"))
+    if answer.leap == NO_LEAP_KNOWN or answer.stratum >= UNSYNCHRONISED:
+        raise SourceError("unsynchronised", f"{server}: does not know the time itself")
+    inside = apart(answer.tx_timestamp, answer.recv_timestamp)  # what the server itself took is no round trip
+    if answer.tx_timestamp == 0 or not -COARSEST <= inside <= elapsed + COARSEST:
+        raise SourceError("malformed", f"{server}: the answer has times that cannot be")
+    sent = received - elapsed
+    there, back = apart(answer.recv_timestamp, timestamp(sent)), apart(answer.tx_timestamp, timestamp(received))
+    halfway, error = (sent + received) / 2, max(0.0, elapsed - max(0.0, inside)) / 2
+    return Reading(f"ntp:{server}", halfway + (there + back) / 2, halfway - error, halfway + error)
+
+
+def timestamp(unix: float) -> float:
+    """NTP's timestamp of this Unix time, within its era."""
+    return float(ntplib.system_to_ntp_time(unix)) % ERA
+
+
+def apart(later: float, earlier: float) -> float:
+    """Seconds from one timestamp to another; negative if it is the other way round. Right across the end of an era."""
+    return (later - earlier + ERA / 2) % ERA - ERA / 2
