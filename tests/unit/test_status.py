@@ -1,0 +1,161 @@
+"""What is over its limit now: which series, in which order, in which words, and the verdict for a script."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from exporter.board import Board, Key, State
+from exporter.model import Limit, Metric, Note, Sample
+from exporter.status import Finding, Report, Verdict, amount, duration, report, text
+
+from ..world import HandClock
+
+QUEUE = ("connection", "queue")
+TARGET = Metric("laravel_queue_target_seconds", "Its own limit.", QUEUE)
+AGE = Metric("laravel_queue_age_seconds", "An age.", QUEUE, limit=Limit(TARGET, "waits {value} of {bound}", "TooLong"))
+JOBS = Metric(
+    "laravel_queue_some_jobs",
+    "Jobs.",
+    (*QUEUE, "state"),
+    limit=Limit(0, "{value} expired", "Expired", where=("state", "expired")),
+)
+USE = Metric(
+    "laravel_queue_use_ratio", "Use.", ("connection",), limit=Limit(0.8, "{value} of {bound}", "High", soon=0.9)
+)
+
+
+def board(*samples: Sample, hand: HandClock, constants: tuple[Sample, ...] = (), **changes: object) -> Board:
+    """A board on which one collector has answered just now."""
+    made = Board(constants)
+    state = State(15, 15, samples, polls=1, taken_at=hand.wall, good_until=hand.mono + 50, **changes)  # type: ignore[arg-type]
+    made.publish({Key("database", "jobs"): state})
+    return made
+
+
+def reported(*samples: Sample, constants: tuple[Sample, ...] = (), runbooks: tuple[str, ...] = ()) -> Report:
+    """The report on these samples."""
+    hand = HandClock()
+    return report(board(*samples, hand=hand, constants=constants), runbooks, hand.clock)
+
+
+def findings(*samples: Sample, constants: tuple[Sample, ...] = ()) -> list[tuple[str, str, bool]]:
+    """What was found: where, what it says, whether it is over."""
+    return [(f.where, f.says, f.over) for f in reported(*samples, constants=constants).findings]
+
+
+def test_a_series_is_compared_with_its_own_limit() -> None:
+    """Each queue has its own target; one without a target is never over it."""
+    ages = [AGE(90, "database", name) for name in ("slow", "fast", "free")]
+    targets = (TARGET(900, "database", "slow"), TARGET(60, "database", "fast"))
+    assert findings(*ages, constants=targets) == [("database/fast", "waits 1m 30s of 1m", True)]
+
+
+def test_a_limit_that_is_a_constant() -> None:
+    """Only what is above the limit is over it; at the limit nothing is wrong yet."""
+    assert findings(USE(0.81, "database")) == [("database", "81 % of 80 %", True)]
+    assert [over for _, _, over in findings(USE(0.8, "database"))] == [False]
+
+
+def test_close_to_the_limit_is_said_apart() -> None:
+    """From nine tenths of this limit on, somebody should know; nothing is over it."""
+    assert findings(USE(0.73, "database")) == [("database", "73 % of 80 % (soon)", False)]
+    assert findings(USE(0.71, "database")) == []
+    assert reported(USE(0.73, "database")).verdict is Verdict.FINE
+
+
+def test_a_limit_of_one_state_leaves_the_others_alone() -> None:
+    """A thousand ready jobs are no finding where the limit is about expired ones; none expired is none either."""
+    jobs = [JOBS(1000, "database", "default", "ready"), JOBS(2, "database", "default", "expired")]
+    assert findings(*jobs, JOBS(0, "database", "mail", "expired")) == [("database/default", "2 expired", True)]
+
+
+def test_the_worst_comes_first() -> None:
+    """Over comes before soon, then how many times the limit; a limit of zero is exceeded most of all."""
+    targets = tuple(TARGET(60, "database", name) for name in "ab")
+    found = findings(
+        AGE(90, "database", "a"), AGE(600, "database", "b"), USE(0.75, "database"), JOBS(1, "x", "y", "expired"),
+        constants=targets,
+    )  # fmt: skip
+    assert [where for where, _, _ in found] == ["x/y", "database/b", "database/a", "database"]
+
+
+def test_an_alert_is_named_only_where_its_runbook_exists() -> None:
+    """Nobody is sent to a page that is not there."""
+    with_runbook = reported(USE(0.9, "database"), runbooks=("High",)).findings
+    without = reported(USE(0.9, "database"), runbooks=("TooLong",)).findings
+    assert [f.alert for f in (*with_runbook, *without)] == ["High", ""]
+
+
+def test_verdict() -> None:
+    """Fine is 0, over a limit 1, and blind 3, whatever was over its limit before the silence."""
+    hand = HandClock()
+    silent = board(USE(0.9, "database"), hand=hand)
+    hand.pass_(51)
+    told = (reported(USE(0.5, "database")), reported(USE(0.9, "database")), report(silent, clock=hand.clock))
+    assert [int(each.verdict) for each in told] == [0, 1, 3]
+
+
+def test_blind_is_about_the_most_important_question() -> None:
+    """A source whose jobs answer is not silent, though its sizes are denied."""
+    hand = HandClock()
+    made = board(USE(0.5, "database"), hand=hand)
+    made.publish({Key("database", "sizes"): State(60, 60, polls=9, streak=9, reason="permission", error="denied")})
+    assert report(made, clock=hand.clock).verdict is Verdict.FINE
+    made.publish({Key("other", "jobs"): State(15, 15)})
+    assert report(made, clock=hand.clock).verdict is Verdict.BLIND
+
+
+def test_what_is_not_believed_is_not_compared() -> None:
+    """An old value is over no limit: nobody knows."""
+    hand = HandClock()
+    made = board(USE(0.9, "database"), hand=hand, streak=2, reason="timeout", error="no answer")
+    found = report(made, clock=hand.clock)
+    assert found.findings == ()
+    assert "no answer" in text(found)
+
+
+def lines(name: str) -> list[str]:
+    """A report in which this name stands wherever a text from outside can stand."""
+    hand = HandClock()
+    made = board(AGE(90, "database", name), hand=hand, constants=(TARGET(60, "database", name),), notes=(name,))
+    made.publish(
+        {Key(f"source {name}", "jobs"): State(15, 15, polls=1, streak=1, reason="connect", error=f"no {name}")}
+    )
+    return text(report(made, clock=hand.clock)).removesuffix("\n").split("\n")
+
+
+@given(st.text(max_size=20))
+def test_hostile_names_cannot_move_the_cursor(name: str) -> None:
+    """Whatever stands in a name, an error or a note: the report has as many lines as ever, of printable characters."""
+    assert all(line.isprintable() for line in lines(name))
+    assert len(lines(name)) == len(lines("harmless"))
+
+
+@pytest.mark.parametrize(
+    ("seconds", "said"),
+    [
+        (0, "0s"), (0.9, "0s"), (1, "1s"), (59.9, "59s"), (60, "1m"), (61, "1m 1s"), (760, "12m 40s"), (3600, "1h"),
+        (3660, "1h 1m"), (11100, "3h 5m"), (86399, "23h 59m"), (86400, "1d"), (187200, "2d 4h"), (31536000, "365d"),
+    ],
+)  # fmt: skip
+def test_durations(seconds: float, said: str) -> None:
+    """Two units at most, and never a unit that is full."""
+    assert duration(seconds) == said
+
+
+def test_amounts() -> None:
+    """A value is told in the unit that its metric's name ends in."""
+    assert amount(AGE, 90) == "1m 30s"
+    assert amount(USE, 0.805) == "80 %"
+    assert amount(JOBS, 1234567) == "1,234,567"
+
+
+def test_a_note_is_told_and_is_no_finding() -> None:
+    """What a collector could not see is said, and the verdict stays fine."""
+    hand = HandClock()
+    found = report(board(USE(0.5, "database"), hand=hand, notes=(Note("half is hidden").text,)), clock=hand.clock)
+    assert "half is hidden" in text(found)
+    assert found.verdict is Verdict.FINE
+    assert not [f for f in found.findings if isinstance(f, Finding)]
