@@ -71,16 +71,17 @@ def connect(params: Params, deadline: Deadline, resolve: Resolve = resolve) -> C
         attempts = conninfo_attempts(with_addresses(params, deadline, resolve))
     except psycopg.Error as error:
         raise login_failed(error) from None
-    failures = []
+    reason: Reason = "connect"
+    failures = []  # as text: an error would hold on to the socket that failed
     for tried, attempt in enumerate(attempts):
         try:
             return Connection(_let_in(attempt, deadline.share(len(attempts) - tried)), deadline)
         except SourceError as failure:
-            failures.append(failure)
-            if failure.reason in ANSWERED:
+            reason = failure.reason
+            failures.append(str(failure))
+            if reason in ANSWERED:
                 break
-    told = "; ".join(dict.fromkeys(str(failure) for failure in failures))
-    raise SourceError(failures[-1].reason, told, unreachable=True)
+    raise SourceError(reason, "; ".join(dict.fromkeys(failures)), unreachable=True)
 
 
 def _let_in(params: Params, deadline: Deadline) -> pq.abc.PGconn:
@@ -111,10 +112,10 @@ def with_addresses(params: Params, deadline: Deadline, resolve: Resolve = resolv
         try:
             addresses = [""] if is_socket else resolve(host, deadline.share(len(hosts) - at + 1))
         except SourceError as failure:
-            failures.append(failure)
+            failures.append(str(failure))
         else:
             found += [(host, address, ports[at % len(ports)]) for address in addresses]
     if not found:
-        raise failures[0]
+        raise SourceError("dns", "; ".join(failures), unreachable=True)
     host, hostaddr, port = (",".join(column) for column in zip(*found, strict=True))
     return params | {"host": host, "hostaddr": hostaddr, "port": port}

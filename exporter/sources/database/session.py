@@ -50,13 +50,13 @@ class Session:
 
     def ask(self, question: str, deadline: Deadline, values: Mapping[str, Any] | None = None) -> list[Row]:
         """The rows that answer the question, in which `{name}` stands for `values["name"]`. Raises `SourceError`."""
-        used_before = self.connection is not None
+        was_idle = self.connection is not None and self.connection.deadline is not deadline
         try:
             return self._ask(question, deadline, values or {})
         except SourceError as failure:
-            if not (used_before and failure.unreachable) or failure.reason == "timeout":
+            if not (was_idle and failure.unreachable) or failure.reason == "timeout":
                 raise
-        # A restart, a proxy or a firewall may have closed the idle connection: that is no failure yet.
+        # A restart, a proxy or a firewall may have closed the connection since the last poll: that is no failure yet.
         return self._ask(question, deadline, values or {})
 
     def ask_table(self, question: str, deadline: Deadline) -> list[Row]:

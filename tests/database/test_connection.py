@@ -1,0 +1,159 @@
+"""The one connection: it heals in silence, is never two, and never keeps a transaction open."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from exporter.demo.postgres import Postgres
+
+from ..conftest import debian_postgres
+from ..patience import until
+from ..world import HandClock, add_jobs, create_jobs, poll, state, value, watched
+from .onlooker import Db, ours, terminate
+from .proxies import Proxy
+
+
+@pytest.fixture
+def restartable() -> Iterator[Postgres]:
+    """A server of the test's own, with an empty jobs table."""
+    with Postgres(debian_postgres()) as server:
+        with psycopg.connect(server.dsn(), autocommit=True) as connection:
+            create_jobs(connection)
+        yield server
+
+
+@pytest.fixture
+def proxy(dsn: str, db: Db) -> Iterator[Proxy]:
+    """A proxy in front of `dsn`, with an empty jobs table behind it."""
+    with Proxy(("127.0.0.1", db.info.port)) as proxy:
+        yield proxy
+
+
+def through(proxy: Proxy, db: Db) -> str:
+    """The DSN that leads to the same database through the proxy."""
+    return proxy.dsn(f"dbname={db.info.dbname} user={db.info.user}")
+
+
+def test_a_restart_heals_in_silence(restartable: Postgres) -> None:
+    """A server that was restarted between two polls is asked over a new connection; no failure is counted."""
+    with watched(restartable.dsn(), queues={"default": None}) as watching:
+        poll(watching)
+        restartable.stop()
+        restartable.start()
+        poll(watching)
+        assert {state(watching, name).errors == {} for name in ("jobs", "statistics", "activity", "sizes")} == {True}
+        assert value(watching, "jobs", state="ready") == 0
+
+
+def test_a_terminated_session_heals_in_silence(dsn: str, db: Db) -> None:
+    """A session that an administrator ended while it was idle is replaced by one other; no failure is counted."""
+    with watched(dsn) as watching:
+        poll(watching)
+        (before,) = ours(db)
+        terminate(db)
+        poll(watching)
+        (after,) = ours(db)
+        assert after.pid != before.pid
+        assert state(watching, "jobs").errors == {}
+
+
+@pytest.mark.parametrize("reset", [False, True])
+def test_a_cut_connection_heals_in_silence(db: Db, proxy: Proxy, reset: bool) -> None:
+    """A proxy or firewall that closes an idle connection, with or without a farewell, causes no failure."""
+    with watched(through(proxy, db)) as watching:
+        poll(watching, "jobs")
+        proxy.cut(reset=reset)
+        poll(watching, "jobs")
+        assert state(watching, "jobs").errors == {}
+        assert proxy.accepted == 2
+
+
+def test_a_question_that_ends_the_session(dsn: str, db: Db) -> None:
+    """A question that ends its session is a failure, and is not asked again and again in the same poll."""
+    db.execute("CREATE VIEW fatal AS SELECT jobs.*, pg_terminate_backend(pg_backend_pid()) FROM jobs")
+    add_jobs(db, ("default", None, 0))
+    with watched(dsn, table="fatal") as watching:
+        poll(watching, "jobs")
+        assert state(watching, "jobs").polls == 1
+        assert state(watching, "jobs").reason == "connect"
+        assert "terminating connection due to administrator command" in state(watching, "jobs").error
+        assert ours(db) == []
+
+
+def test_one_connection_through_every_fault(db: Db, proxy: Proxy) -> None:
+    """Case 1. Whatever goes wrong and comes back, the server is left with one session of ours, never a second one."""
+
+    def lock() -> None:
+        with db.transaction():
+            db.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+            poll(watching)
+
+    def lose_table() -> None:
+        db.execute("ALTER TABLE jobs RENAME TO gone")
+        poll(watching)
+        db.execute("ALTER TABLE gone RENAME TO jobs")
+
+    def swallow() -> None:
+        proxy.swallow()
+        poll(watching, "jobs")
+        poll(watching, "jobs")
+        assert len(ours(db)) == 1
+        proxy.heal()
+
+    def half_answer() -> None:
+        proxy.cut()
+        proxy.answers = 500
+        poll(watching, "jobs")
+        proxy.heal()
+
+    faults = (
+        lock,
+        lose_table,
+        proxy.cut,
+        lambda: proxy.cut(reset=True),
+        lambda: terminate(db),
+        swallow,
+        half_answer,
+    )
+    with watched(through(proxy, db), timeout="300ms") as watching:
+        for fault in faults:
+            fault()
+            poll(watching)
+            assert state(watching, "jobs").up, state(watching, "jobs").error
+            until(lambda: len(ours(db)) == 1, within=1.0)  # what was on its way through a black hole ends at once
+
+
+def test_no_transaction_is_left_open(dsn: str, db: Db) -> None:
+    """After each poll, and after each kind of error, our session is idle outside of any transaction."""
+    db.execute("CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep(9) IS NOT NULL")
+    db.execute("CREATE VIEW wrong AS SELECT queue, 1 / (id - id) AS available_at, reserved_at FROM jobs")
+    db.execute("CREATE VIEW other AS SELECT 'text' AS word")
+    add_jobs(db, ("default", None, 0))
+    expected = {"jobs": None, "slow": "timeout", "wrong": "malformed", "other": "malformed", "none": "undefined_table"}
+    for table, reason in expected.items():
+        with watched(dsn, table=table, timeout="300ms") as watching:
+            poll(watching, "jobs")
+            assert state(watching, "jobs").reason == reason
+            assert [(session.state, session.in_transaction) for session in ours(db)] == [("idle", False)], table
+
+
+def test_case_1_locked_table(dsn: str, db: Db) -> None:
+    """Case 1. A locked table fails by `lock_timeout` alone; statistics and activity go on; it heals with the lock."""
+    clock = HandClock()
+    with watched(dsn, clock.clock, queues={"default": None}) as watching:
+        with db.transaction():
+            db.execute("LOCK TABLE jobs IN ACCESS EXCLUSIVE MODE")
+            for _ in range(5):
+                poll(watching)
+                clock.pass_(15)
+                assert len(ours(db)) == 1
+            assert [state(watching, name).reason for name in ("jobs", "sizes")] == ["lock_timeout"] * 2
+            assert state(watching, "statistics").up
+            assert state(watching, "activity").up
+            assert value(watching, "jobs", state="ready") is None
+            assert value(watching, "table_live_tuples") == 0
+        poll(watching)
+        assert value(watching, "jobs", state="ready") == 0
