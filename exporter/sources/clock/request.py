@@ -88,7 +88,7 @@ def _reading(server: str, answer: ntplib.NTPPacket, received: float, elapsed: fl
         raise SourceError("malformed", f"{server}: the answer has times that cannot be")
     sent = received - elapsed
     there, back = apart(answer.recv_timestamp, timestamp(sent)), apart(answer.tx_timestamp, timestamp(received))
-    halfway, error = (sent + received) / 2, max(0.0, elapsed - max(0.0, inside)) / 2
+    halfway, error = (sent + received) / 2, abs(elapsed - inside) / 2
     return Reading(f"ntp:{server}", halfway + (there + back) / 2, halfway - error, halfway + error)
 
 
