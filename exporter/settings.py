@@ -28,8 +28,8 @@ def name(value: str) -> str:
 
 
 def queue(value: str) -> str:
-    """A queue's name: anything that fits Laravel's column."""
-    if not 0 < len(value) <= 255:
+    """A queue's name: any text that fits Laravel's column, which holds no NUL and no half of a surrogate pair."""
+    if not 0 < len(value) <= 255 or re.search(r"[\0\ud800-\udfff]", value):
         raise ValueError("expected a queue's name of 1 to 255 characters")
     return value
 

@@ -8,7 +8,8 @@
 -- For this transaction alone. The search_path comes first, so that no other schema's function,
 -- operator or temporary table is ever used. Where policies would hide rows from our role, an
 -- error tells so instead of a count that is too small. A time limit of the role's that is
--- tighter than ours stays.
+-- tighter than ours stays. A database in SQL_ASCII may hold bytes that are no text: it would
+-- refuse to send them as UTF-8.
 SET TRANSACTION ISOLATION LEVEL READ COMMITTED, READ ONLY;
 SET LOCAL search_path = pg_catalog, pg_temp;
 SET LOCAL row_security = off;
@@ -21,6 +22,8 @@ SELECT set_config('statement_timeout',
        set_config('lock_timeout',
                   least(nullif(extract(epoch FROM current_setting('lock_timeout')::interval) * 1000, 0),
                         {lock_timeout})::bigint::text, true),
+       set_config('client_encoding',
+                  CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true),
        extract(epoch FROM clock_timestamp())::float8 AS now;
 
 -- name: standby
