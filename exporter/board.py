@@ -17,6 +17,8 @@ from .model import Sample
 
 
 class Key(NamedTuple):
+    """What a state belongs to: one collector of one source."""
+
     source: str
     collector: str
 

@@ -29,6 +29,7 @@ class Web(Settings):
     @field_validator("listen")
     @classmethod
     def host_and_port(cls, listen: str) -> str:
+        """An address to listen on; an IPv6 host stands in brackets."""
         host, _, port = listen.rpartition(":")
         bare = host.removeprefix("[").removesuffix("]")
         if not port.isdecimal() or int(port) > 65535 or (":" in bare and bare == host):
@@ -37,6 +38,7 @@ class Web(Settings):
 
     @property
     def address(self) -> tuple[str, int]:
+        """Host, without brackets, and port."""
         host, _, port = self.listen.rpartition(":")
         return host.removeprefix("[").removesuffix("]"), int(port)
 
@@ -51,6 +53,7 @@ class Config(Settings):
     @field_validator("connections")
     @classmethod
     def some_and_not_clock(cls, connections: dict[str, Database]) -> dict[str, Database]:
+        """Without any connection there is nothing to do, and the label `source` tells the clocks by their name."""
         if not connections:
             raise ValueError("expected at least one connection of config/queue.php")
         if "clock" in connections:

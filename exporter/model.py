@@ -63,6 +63,7 @@ class Sample(NamedTuple):
 
     @property
     def labelled(self) -> dict[str, str]:
+        """The label values by their names."""
         return dict(zip(self.metric.labels, self.labels, strict=True))
 
 

@@ -38,6 +38,8 @@ StartResponse = Callable[[str, list[tuple[str, str]]], Any]
 
 
 class Response(NamedTuple):
+    """An answer before it is compressed."""
+
     body: bytes
     kind: str = "text/plain; charset=utf-8"
     status: str = "200 OK"
@@ -83,11 +85,13 @@ class Pages:
         return page(environ)
 
     def metrics(self, environ: Environ) -> Response:
+        """The exposition, in the format that was asked for."""
         if "application/openmetrics-text" in environ.get("HTTP_ACCEPT", ""):
             return Response(self.exposition.page("openmetrics"), OPENMETRICS)
         return Response(self.exposition.page("text"), TEXT)
 
     def status(self, environ: Environ) -> Response:
+        """What is over its limit: for a browser, or as the text that `status` prints."""
         now = report(self.board, clock=self.exposition.clock)
         verdict = ((VERDICT, str(int(now.verdict))),)
         if "text/html" in environ.get("HTTP_ACCEPT", ""):
@@ -95,9 +99,11 @@ class Pages:
         return Response(text(now).encode(), headers=verdict)
 
     def healthy(self, environ: Environ) -> Response:
+        """The process is alive; this asks nothing else."""
         return Response(b"ok\n")
 
     def ready(self, environ: Environ) -> Response:
+        """Whether every collector has been asked once."""
         waiting = [f"{key.source}/{key.collector}" for key, state in self.board.read().items() if state.polls == 0]
         if waiting:
             return Response(f"not asked yet: {', '.join(waiting)}\n".encode(), status="503 Service Unavailable")

@@ -56,6 +56,7 @@ class WithSecrets(Settings):
     @model_validator(mode="before")
     @classmethod
     def read_secret_files(cls, data: Any) -> Any:
+        """Put what is in the file where the secret would stand."""
         if not isinstance(data, dict):
             return data
         secrets = [key for key, field in cls.model_fields.items() if SecretStr in (field.annotation, *_parts(field))]

@@ -128,6 +128,7 @@ def text(report: Report) -> str:
 
 
 def over_limit(report: Report) -> Iterator[str]:
+    """What is over its limit or close to it."""
     yield "OVER ITS LIMIT" if report.findings else "NOTHING IS OVER ITS LIMIT"
     width = max((len(printable(finding.where)) for finding in report.findings), default=0)
     for finding in report.findings:
@@ -135,6 +136,7 @@ def over_limit(report: Report) -> Iterator[str]:
 
 
 def queue_table(report: Report) -> Iterator[str]:
+    """A line for each queue, the one that waits longest first."""
     jobs, ages = report.values.get(queues.JOBS.name, {}), report.values.get(queues.OLDEST_JOB_AGE.name, {})
     targets = report.values.get(queues.TARGET_WAIT.name, {})
     names = sorted({labels[:2] for labels in jobs}, key=lambda labels: (-ages.get(labels, 0), labels))
@@ -150,6 +152,7 @@ def queue_table(report: Report) -> Iterator[str]:
 
 
 def workers_and_connections(report: Report) -> Iterator[str]:
+    """How many workers there are, and who uses the connections."""
     workers = report.values.get("laravel_queue_workers", {})
     if workers:
         yield "WORKERS  " + ", ".join(f"{printable('/'.join(labels))} {n:.0f}" for labels, n in workers.items())
@@ -167,6 +170,7 @@ def workers_and_connections(report: Report) -> Iterator[str]:
 
 
 def source_line(report: Report) -> Iterator[str]:
+    """When each source answered last, and what is wrong with it."""
     for source, states in report.sources.items():
         newest = max((s.taken_at for s in states.values() if s.taken_at is not None), default=None)
         seen = f"{duration(max(0, report.wall - newest))} ago" if newest is not None else "no answer yet"

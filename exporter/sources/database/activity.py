@@ -56,6 +56,8 @@ HIDDEN = "the role is not a member of pg_monitor: connections by state, their us
 
 
 class Raw(NamedTuple):
+    """What the server says of itself, and its sessions, folded."""
+
     server: Row
     sessions: list[Row]
 

@@ -23,6 +23,8 @@ LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the p
 
 
 class Raw(NamedTuple):
+    """How far behind a standby is, and a row for each queue."""
+
     standby: Row
     rows: list[Row]
 

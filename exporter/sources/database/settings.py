@@ -33,6 +33,7 @@ class Pool(Settings):
 
     @model_validator(mode="after")
     def can_be_recognised(self) -> Pool:
+        """A pool without a pattern or a role would be everybody."""
         if self.application_name is None and self.role is None:
             raise ValueError("expected application_name or role, to recognise its connections by")
         return self
@@ -66,6 +67,7 @@ class Database(WithSecrets):
     @field_validator("dsn")
     @classmethod
     def readable(cls, dsn: SecretStr) -> SecretStr:
+        """Refuse what is no DSN of PostgreSQL, without repeating any of it."""
         text = dsn.get_secret_value()
         scheme = re.match(r"\s*([A-Za-z][\w+.-]*)://", text)
         if scheme and scheme[1] not in ("postgresql", "postgres"):
@@ -100,6 +102,7 @@ class Database(WithSecrets):
     @field_validator("pools")
     @classmethod
     def other_is_reserved(cls, pools: dict[str, Pool]) -> dict[str, Pool]:
+        """The label `pool` has a value for connections of no pool."""
         if "other" in pools:
             raise ValueError("expected another name than 'other', which means: of no pool")
         return pools

@@ -45,6 +45,8 @@ COUNTERS = ((LIVE, "live"), (DEAD, "dead"), (INSERTED, "inserted"), (UPDATED, "u
 
 
 class Raw(NamedTuple):
+    """How far behind a standby is, and a row for each partition."""
+
     standby: Row
     parts: list[Row]  # of the table; itself if it has none
 
