@@ -19,6 +19,7 @@ STOPPING = 10.0
 UNPRIVILEGED = "nobody"  # whom the server runs as where we are root: PostgreSQL refuses root
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
+    "unix_socket_directories": "",  # a temporary folder's path may be too long for a socket
     "fsync": "off",  # nothing in here is worth keeping
     "shared_buffers": "64MB",
     "timezone": "UTC",
@@ -52,7 +53,8 @@ def embedded(folder: Path) -> Path:
     package = Path(spec.submodule_search_locations[0])
     if os.geteuid() != 0:
         return package / "pginstall" / "bin"
-    shutil.copytree(package / "pginstall", folder / package.name / "pginstall", symlinks=True)
+    not_run = shutil.ignore_patterns("include", "*.a")
+    shutil.copytree(package / "pginstall", folder / package.name / "pginstall", symlinks=True, ignore=not_run)
     libraries = package.with_name(f"{package.name}.libs")
     if libraries.is_dir():
         shutil.copytree(libraries, folder / libraries.name, symlinks=True)
@@ -62,11 +64,13 @@ def embedded(folder: Path) -> Path:
 class Postgres:
     """One server. A context manager: leaves no process and no file behind."""
 
-    def __init__(self, binaries: Path | None = None, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, binaries: Path | None = None, settings: Mapping[str, str] | None = None, port: int | None = None
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="queue-exporter-postgres-"))
         self.folder.chmod(0o755)
         self.settings = SETTINGS | dict(settings or {})
-        self.port = free_port()
+        self.port = port or free_port()
         self.data = self.folder / "data"
         self.process: subprocess.Popen[bytes] | None = None
         try:
@@ -90,7 +94,7 @@ class Postgres:
     def start(self) -> None:
         """Start, and wait until connections are let in."""
         options = [f"-c{name}={value}" for name, value in (self.settings | {"port": str(self.port)}).items()]
-        command = [str(self.binaries / "postgres"), "-D", str(self.data), "-k", str(self.folder), *options]
+        command = [str(self.binaries / "postgres"), "-D", str(self.data), *options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, **self._user())  # type: ignore[call-overload]
         pid_file, until = self.data / "postmaster.pid", time.monotonic() + STARTING
@@ -118,6 +122,7 @@ class Postgres:
 
     @property
     def log(self) -> Path:
+        """The server's log file."""
         return self.folder / "log"
 
     def _initialise(self) -> None:

@@ -1,0 +1,55 @@
+"""A Prometheus of our own that scrapes the exporter, if there is one on the PATH."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import tempfile
+from pathlib import Path
+
+from .postgres import free_port
+
+STOPPING = 5.0  # seconds
+CONFIG = """\
+global: {{scrape_interval: {interval}s}}
+scrape_configs:
+  - job_name: laravel-queue-exporter
+    static_configs: [{{targets: ["{target}"]}}]
+"""
+
+
+class Prometheus:
+    """One server, in a temporary folder. A context manager: leaves no process and no file behind."""
+
+    def __init__(self, program: str, target: str, interval: int) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="queue-exporter-prometheus-"))
+        self.listen = f"127.0.0.1:{free_port()}"
+        config = self.folder / "prometheus.yml"
+        config.write_text(CONFIG.format(target=target, interval=interval))
+        command = [program, f"--config.file={config}", f"--storage.tsdb.path={self.folder / 'data'}"]
+        with (self.folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(
+                [*command, f"--web.listen-address={self.listen}"],
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # a Ctrl-C is for us, and we end it
+            )
+
+    def __enter__(self) -> Prometheus:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Stop it, and remove its folder."""
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(STOPPING)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def found() -> str | None:
+    """The program, if there is one."""
+    return shutil.which("prometheus")
