@@ -1,0 +1,115 @@
+"""What is exposed is what was promised: names, labels, reasons, collectors."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from pkgutil import walk_packages
+
+import pytest
+
+import exporter
+from exporter import errors, exposition, queues
+from exporter.app import sources
+from exporter.config import parse
+from exporter.model import Metric
+from exporter.source import Source
+
+from . import contract
+
+RESERVED_LABELS = {"job", "instance", "env", "le", "quantile", "type", "service", "cluster", "region"}
+
+
+def modules() -> Iterator[str]:
+    """Every module of the house, except the one that runs."""
+    found = walk_packages(exporter.__path__, "exporter.")
+    return (module.name for module in found if not module.name.endswith("__main__"))
+
+
+def defined() -> dict[str, set[Metric]]:
+    """Every metric that some module defines, by its name."""
+    by_name: dict[str, set[Metric]] = {}
+    for module in modules():
+        for each in vars(import_module(module)).values():
+            if isinstance(each, Metric):
+                by_name.setdefault(each.name, set()).add(each)
+    return by_name
+
+
+DEFINED = defined()
+
+
+def opened() -> list[Source]:
+    """One of each source, with everything in it switched on."""
+    connections = {"database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"}}
+    return list(sources(parse({"connections": connections, "clock": {"ntp": ["time1.internal"]}})))
+
+
+@pytest.mark.parametrize("name", sorted(DEFINED))
+def test_a_metric_is_in_the_contract(name: str) -> None:
+    """A name, its labels and their order are promised before they are exposed, and no name has two meanings."""
+    (metric,) = DEFINED[name]
+    assert metric.labels == contract.LABELS.get(name)
+
+
+@pytest.mark.parametrize("name", sorted(DEFINED))
+def test_a_label_is_none_that_prometheus_or_others_use(name: str) -> None:
+    """No label of ours is renamed to `exported_…` by the server that scrapes, nor clashes in a join."""
+    (metric,) = DEFINED[name]
+    assert not RESERVED_LABELS & set(metric.labels)
+    assert len(set(metric.labels)) == len(metric.labels)
+
+
+@pytest.mark.parametrize("name", sorted(DEFINED))
+def test_help_is_one_sentence_or_two(name: str) -> None:
+    """The help text begins with a capital or a number, ends with a full stop, and is one line."""
+    (metric,) = DEFINED[name]
+    assert metric.help[0].isupper() or metric.help[0].isdigit()
+    assert metric.help.endswith(".")
+    assert "\n" not in metric.help
+
+
+def test_every_metric_is_published_by_somebody() -> None:
+    """A metric that is defined belongs to a collector, to the settings, or to the exporter itself."""
+    registered = {*exposition.METRICS, *queues.SETTINGS}
+    for module in modules():
+        registered |= set(getattr(import_module(module), "METRICS", ()))
+    published = {metric for source in opened() for collector in source.collectors for metric in collector.metrics}
+    assert published <= registered
+    assert {metric for metrics in DEFINED.values() for metric in metrics} == registered
+
+
+def test_a_limit_compares_what_has_the_same_labels() -> None:
+    """A limit that is a metric has the labels of what it limits; otherwise nothing would ever be over it."""
+    for metrics in DEFINED.values():
+        for metric in metrics:
+            if metric.limit is None:
+                continue
+            if isinstance(metric.limit.bound, Metric):
+                assert metric.limit.bound.labels == metric.labels, metric.name
+            if metric.limit.where is not None:
+                assert metric.limit.where[0] in metric.labels, metric.name
+            assert 0 < metric.limit.soon <= 1, metric.name
+            assert metric.limit.says.format(value=1, bound=2), metric.name
+
+
+def test_reasons_are_the_closed_set() -> None:
+    """An alert may name a reason; none is added, lost or renamed in passing."""
+    assert errors.REASONS == contract.REASONS
+
+
+def test_collectors_are_called_as_promised() -> None:
+    """`source` and `collector` are labels that alerts name; the most important one comes first."""
+    found = {source.name: [collector.name for collector in source.collectors] for source in opened()}
+    for source, collectors in found.items():
+        assert set(collectors) <= contract.COLLECTORS[source]
+    assert found["database"][0] == "jobs"
+
+
+def test_a_name_that_is_spelled_out_exists() -> None:
+    """Where the code names a metric without importing it, a slip of the pen would compare with nothing, silently."""
+    for path in Path(exporter.__path__[0]).rglob("*.py"):
+        for name in re.findall(r"laravel_queue_\w+(?=[\"{ ])", path.read_text("utf-8")):
+            assert name in DEFINED, path.name
