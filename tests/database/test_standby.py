@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +14,7 @@ import psycopg
 import pytest
 
 from exporter.app import App
-from exporter.demo.postgres import Postgres
+from exporter.demo.postgres import UNPRIVILEGED, Postgres
 
 from ..patience import until
 from ..world import add_jobs, create_jobs, poll, state, value, watched
@@ -30,12 +32,11 @@ class Replica(Postgres):
         super().__init__(primary.binaries, {"max_standby_streaming_delay": "0", "wal_retrieve_retry_interval": "100ms"})
 
     def _initialise(self) -> None:
-        super()._initialise()
-        copy = self.data / "copy"  # the folder itself is made by initdb, with the right owner
-        command = [str(self.binaries / "pg_basebackup"), "-D", str(copy), "-d", self.proxy.dsn("user=postgres")]
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, UNPRIVILEGED)
+        command = [str(self.binaries / "pg_basebackup"), "-D", str(self.data), "-d", self.proxy.dsn("user=postgres")]
         command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
         subprocess.run(command, check=True, capture_output=True, **self._user())  # type: ignore[call-overload]
-        self.data = copy
 
 
 @dataclass(frozen=True)

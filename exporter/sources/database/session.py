@@ -72,10 +72,10 @@ class Session:
     def _ask(self, question: str, deadline: Deadline, values: Mapping[str, Any]) -> list[Row]:
         connection = self.connection = self.connection or connect(self._params(), deadline)
         connection.deadline = deadline
-        message = _message(question, deadline.left(), values)
+        text = message(question, deadline.left(), values)
         sent = self.clock.wall()
         try:
-            cursor = connection.execute(message)
+            cursor = connection.execute(text)
         except psycopg.Error as error:
             raise question_failed(error, lost=not connection.idle) from None
         finally:
@@ -95,7 +95,7 @@ class Session:
         return params | {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
 
 
-def _message(question: str, left: float, values: Mapping[str, Any]) -> sql.Composed:
+def message(question: str, left: float, values: Mapping[str, Any]) -> sql.Composed:
     """Limits and question. Values are quoted on our side, since the simple protocol takes none; 0 would be no limit."""
     limits = {
         "statement_timeout": max(1, int(left * SERVER_SHARE * 1000)),
