@@ -103,8 +103,6 @@ class Poller:
     def _succeed(self, turn: Turn, began: float, results: tuple[Sample | Note, ...]) -> None:
         turn.cost = turn.took
         was, interval = turn.state, self._interval(turn)
-        if was.streak:
-            self.retry_at = began  # the far side may have healed, so the others need not wait
         turn.due = began + interval
         turn.state = replace(
             was,

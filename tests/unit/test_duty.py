@@ -76,6 +76,14 @@ def test_a_database_on_which_every_question_fails_gives_two_seconds_a_minute(han
     assert all(stage.state(turn.key.collector).polls >= 15 for turn in stage.poller.turns)
 
 
+def test_a_cheap_failure_does_not_pay_for_an_expensive_one(hand: HandClock) -> None:
+    """That one question is refused at once gives another, which hangs, no retry before its minute is over."""
+    jobs = Scripted(hand, (fails("timeout", TIMEOUT),))
+    sizes = Scripted(hand, (Act(), fails("permission")), "sizes", 20)
+    Stage(hand, jobs, sizes, duty=DUTY).play(100)
+    assert jobs.asked == [1000, 1060]
+
+
 def test_a_black_hole_gets_one_attempt_a_minute(hand: HandClock) -> None:
     """A connection that nobody answers costs one timeout a minute for all collectors together."""
     stage = Stage(hand, *four(hand, lambda name, now: fails("timeout", TIMEOUT, unreachable=True)), duty=DUTY)

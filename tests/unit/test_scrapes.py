@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from threading import Thread
+from collections.abc import Iterator
+from threading import Event, Thread
 
 import pytest
 
 from exporter.board import Board, Key, State
 from exporter.exposition import Exposition
+from exporter.model import Sample
 
 from ..world import HandClock, series
 from .scripted import THINGS, Act, Scripted, Stage, fails
@@ -110,14 +112,34 @@ def test_case_88_scrapes_at_the_same_instant_all_complete_and_are_whole(hand: Ha
     assert series(exposition.page("text"))[SERIES] == 199
 
 
-def test_the_first_scrape_of_a_format_misses_no_answer(hand: HandClock) -> None:
-    """An answer that comes while the very first page is made is on the next page."""
-    for n in range(100):
-        board = Board()
-        board.publish({JOBS: State(15, 15, (THINGS(0, "a"),), polls=1, good_until=hand.mono + 50)})
-        exposition = Exposition(board, hand.clock)
-        first = Thread(target=exposition.page, args=("text",))
-        first.start()
-        board.publish({JOBS: State(15, 15, (THINGS(n, "a"),), polls=2, good_until=hand.mono + 50)})
-        first.join()
-        assert series(exposition.page("text"))[SERIES] == n
+class Slow(tuple[Sample, ...]):
+    """Samples that take their time when a page is made of them."""
+
+    begun, go_on = Event(), Event()
+
+    def __iter__(self) -> Iterator[Sample]:
+        self.begun.set()
+        self.go_on.wait(10)
+        return super().__iter__()
+
+
+def test_a_slow_page_does_not_hide_a_newer_answer(hand: HandClock) -> None:
+    """An answer that comes while a page is made, even the very first one, is on the next page."""
+    board = Board()
+    exposition = Exposition(board, hand.clock)
+
+    def publish(samples: tuple[Sample, ...]) -> None:
+        board.publish({JOBS: State(15, 15, samples, polls=1, good_until=hand.mono + 50)})
+
+    slow = Slow([THINGS(1, "a")])
+    publish(slow)
+    scraper = Thread(target=exposition.page, args=("text",))
+    scraper.start()
+    assert slow.begun.wait(10)
+    poller = Thread(target=publish, args=((THINGS(2, "a"),),))
+    poller.start()
+    poller.join(0.1)  # it may wait for the page, or not
+    slow.go_on.set()
+    scraper.join()
+    poller.join()
+    assert series(exposition.page("text"))[SERIES] == 2
