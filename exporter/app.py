@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event, Thread
 
-from . import web
 from .board import Board
 from .config import Config
 from .exposition import Exposition
 from .logs import Secrets
+from .pages import Pages
 from .poller import Poller
-from .server import Pages, Server, open_server
+from .server import Server, open_server
 from .source import Source
 from .sources.clock.readings import Readings
 from .timing import Clock
+from .web import Gate
 
 log = logging.getLogger(__name__)
 
@@ -56,6 +57,7 @@ class App:
         for poller in self.pollers:
             Thread(target=poller.run, args=(stop,), name=poller.source.name, daemon=True).start()
         Thread(target=server.serve, name="http", daemon=True).start()
+        log.info("serving", extra={"address": server.where})
         stop.wait()
         server.stop()
 
@@ -71,6 +73,5 @@ def build(config: Config, clock: Clock = Clock()) -> App:
 
 def listen(app: App, config: Config) -> Server:
     """The server of the pages, listening but not serving yet. Raises `ConfigError`."""
-    web_config = web.load(config.web.config_file)
-    pages = Pages(app.board, app.exposition, web.Gate(web_config.basic_auth_users))
-    return open_server(config.web.address, pages, web_config)
+    web = config.web.config_file
+    return open_server(config.web.address, Pages(app.board, app.exposition, Gate(web.basic_auth_users)), web)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import logging
+import os
 import signal
 import sys
-import urllib.request
 from pathlib import Path
 from threading import Event
 
-from . import __version__, app, config, logs, status, web
+from . import __version__, app, asking, config, logs, status
 from .errors import ConfigError
-from .server import VERDICT
 
-FINE, FAILED, USAGE = 0, 1, 2
-ASKING = 3.0  # seconds that `status` waits for the running exporter
+log = logging.getLogger(__name__)
+
+FINE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Options(argparse.Namespace):
@@ -31,30 +32,39 @@ class Options(argparse.Namespace):
 def parser() -> argparse.ArgumentParser:
     """Options may stand before or after the command."""
     common = argparse.ArgumentParser(add_help=False, argument_default=argparse.SUPPRESS)
-    common.add_argument(
-        "--config", type=Path, metavar="FILE", help="the settings; without it QUEUE_EXPORTER_DSN is used"
-    )
+    common.add_argument("--config", type=Path, metavar="FILE", help=f"the settings; without it {config.DSN} is used")
     common.add_argument("--log-level", choices=("debug", "info", "warning", "error"), help="default: info")
     common.add_argument("--log-format", choices=("logfmt", "json"), help="default: logfmt")
+    common.add_argument("--version", action="version", version=f"queue-exporter {__version__}")
     top = argparse.ArgumentParser("queue-exporter", description="Laravel's queues for Prometheus.", parents=[common])
-    top.add_argument("--version", action="version", version=f"queue-exporter {__version__}")
     commands = top.add_subparsers(dest="command", metavar="COMMAND")
     for name, run in COMMANDS.items():
         what = (run.__doc__ or "").partition("\n")[0]
         command = commands.add_parser(name, help=what, description=run.__doc__, parents=[common])
         if name == "status":
-            command.add_argument("--url", help="of the running exporter; default: the address in the settings")
-        if name == "demo":
-            from .demo.incidents import INCIDENTS
-
             command.add_argument(
-                "--incident", choices=sorted(INCIDENTS), help="rehearse one of the documented incidents"
+                "--url",
+                metavar="http://[USER:PASSWORD@]HOST:PORT/",
+                help="of the running exporter; default: the address in the settings",
             )
+        if name == "demo":
+            command.add_argument("--incident", type=incident, metavar="NAME", help="rehearse one of the incidents")
     return top
+
+
+def incident(name: str) -> str:
+    """The name of an incident. They are looked up only here: no other command needs the demo in memory."""
+    from .demo.incidents import INCIDENTS
+
+    if name not in INCIDENTS:
+        raise argparse.ArgumentTypeError(f"expected one of: {', '.join(INCIDENTS)}")
+    return name
 
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command. Returns the exit status: 0 fine, 1 over a limit or failed, 2 usage or settings, 3 blind."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]  # whatever the locale
     options = parser().parse_args(argv, namespace=Options())
     try:
         return COMMANDS[options.command](options)
@@ -62,12 +72,22 @@ def main(argv: list[str] | None = None) -> int:
         for problem in error.problems:
             print(f"queue-exporter: {problem}", file=sys.stderr)
         return USAGE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def show(text: str) -> None:
+    """Print to standard output. A reader that has gone, as `head` does, changes no exit status."""
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again at its end
 
 
 def until_stopped() -> Event:
     """An event that SIGTERM and SIGINT set."""
     stop = Event()
-
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     return stop
@@ -84,6 +104,8 @@ def serve(options: Options) -> int:
     """Poll, and serve the pages until SIGTERM or Ctrl-C (the default)."""
     settings = read_settings(options, "info")
     stop = until_stopped()
+    if not sys.stderr.isatty():  # a terminal that is closed ends it, as everything in it
+        signal.signal(signal.SIGHUP, lambda *_: log.warning("SIGHUP: settings are read at the start only"))
     wired = app.build(settings)
     wired.serve(app.listen(wired, settings), stop)
     return FINE
@@ -93,7 +115,7 @@ def once(options: Options) -> int:
     """Poll every collector once and print the metrics."""
     wired = app.build(read_settings(options, "error"))
     wired.poll_once()
-    sys.stdout.write(wired.exposition.page("text").decode())
+    show(wired.exposition.page("text").decode())
     failed = [(key, state) for key, state in wired.board.read().items() if not state.up]
     for key, state in failed:
         print(f"queue-exporter: {key.source}/{key.collector}: {state.reason}: {state.error}", file=sys.stderr)
@@ -102,36 +124,30 @@ def once(options: Options) -> int:
 
 def show_status(options: Options) -> int:
     """Print what is over its limit now, and all queues; by one poll of its own if no exporter answers."""
-    settings = read_settings(options, "error")
-    asked = options.url or address_to_ask(settings)
+    settings = None if options.url else read_settings(options, "error")
+    where = asking.here(settings.web) if settings else asking.Where(options.url or "")
     try:
-        with urllib.request.urlopen(asked, timeout=ASKING) as answer:  # noqa: S310  # the user's own address
-            sys.stdout.write(answer.read().decode())
-            return int(answer.headers.get(VERDICT, FAILED))
-    except (OSError, ValueError) as error:
-        why = getattr(error, "reason", error)
-        print(f"no running exporter at {asked} ({why}); this is one poll of its own", file=sys.stderr)
-    wired = app.build(settings)
+        text, verdict = asking.ask(where)
+    except asking.NoAnswerError as error:
+        print(
+            f"queue-exporter: no exporter answers at {where.shown} ({error}); this is one poll of its own",
+            file=sys.stderr,
+        )
+    else:
+        show(text)
+        return verdict
+    wired = app.build(settings or read_settings(options, "error"))
     wired.poll_once()
     now = status.report(wired.board)
-    sys.stdout.write(status.text(now))
+    show(status.text(now))
     return now.verdict
-
-
-def address_to_ask(settings: config.Config) -> str:
-    """Where an exporter with these settings can be reached from this machine."""
-    host, port = settings.web.address
-    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(host, host)  # noqa: S104  # not listening on it
-    scheme = "https" if settings.web.config_file else "http"
-    return f"{scheme}://[{host}]:{port}/" if ":" in host else f"{scheme}://{host}:{port}/"
 
 
 def check(options: Options) -> int:
     """Read the settings and say what is wrong with them."""
     settings = read_settings(options, "error")
-    web.load(settings.web.config_file)
-    queues = sum(len(connection.queues) for connection in settings.connections.values())
-    print(f"settings are fine: {len(settings.connections)} connection(s), {queues} named queue(s)")
+    connections, queues = len(settings.connections), sum(len(c.queues) for c in settings.connections.values())
+    show(f"settings are fine: connections {connections}, named queues {queues}\n")
     return FINE
 
 

@@ -1,63 +1,92 @@
-"""YAML and environment in, frozen settings out, every complaint at once, each with the setting's path."""
+"""File and environment in, frozen settings out, every complaint at once, each with the setting's path."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-import yaml
-from pydantic import BeforeValidator, Field, ValidationError, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from . import documents
+from .documents import Complaint
 from .errors import ConfigError
-from .settings import Name, Settings, empty_as_defaults
+from .settings import OR_EMPTY, Name, Settings, check, refuse
 from .sources.clock.settings import ClockSettings
 from .sources.database.settings import Database
+from .web import WebConfig, from_file
 
-VARIABLE = re.compile(r"\$\{(\w+)(?::-([^}]*))?\}")
+DSN = "QUEUE_EXPORTER_DSN"  # the environment variable that is enough
 DRIVERS = ("database",)
+ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:\[\]]*):([0-9]{1,5})")
 
 
 class Web(Settings):
     """Where the exporter listens."""
 
-    listen: str = "0.0.0.0:10087"
-    config_file: Path | None = None  # TLS and basic auth, in the format of the exporter-toolkit
+    listen: str = Field(default="0.0.0.0:10087", description="host:port of the pages; [::]:10087 for IPv6 as well")
+    config_file: Annotated[WebConfig, BeforeValidator(from_file)] = Field(
+        default=WebConfig(), description="TLS and basic auth, in the format of the Prometheus exporter-toolkit"
+    )
 
     @field_validator("listen")
     @classmethod
     def host_and_port(cls, listen: str) -> str:
-        """An address to listen on; an IPv6 host stands in brackets."""
-        host, _, port = listen.rpartition(":")
-        bare = host.removeprefix("[").removesuffix("]")
-        if not port.isdecimal() or int(port) > 65535 or (":" in bare and bare == host):
+        """Whether the address is one is seen when it is listened on; here, that it has the form of one."""
+        match = ADDRESS.fullmatch(listen)
+        if match is None or int(match[2]) > 65535:
             raise ValueError("expected host:port such as 0.0.0.0:10087 or [::1]:10087")
         return listen
 
     @property
     def address(self) -> tuple[str, int]:
-        """Host, without brackets, and port."""
+        """Host (empty: all addresses) and port."""
         host, _, port = self.listen.rpartition(":")
-        return host.removeprefix("[").removesuffix("]"), int(port)
+        return host.strip("[]"), int(port)
+
+
+def not_clock(name: str) -> str:
+    """The clocks are a source of their own, and its name is taken."""
+    if name == "clock":
+        raise ValueError("expected another name than 'clock', which is taken by the clocks")
+    return name
+
+
+def known_driver(connection: object) -> object:
+    """Without a driver nothing else about a connection can be checked."""
+    if isinstance(connection, Mapping) and connection.get("driver") not in DRIVERS:
+        raise refuse(Complaint(("driver",), f"expected one of: {', '.join(DRIVERS)}"))
+    return connection
+
+
+ConnectionName = Annotated[Name, AfterValidator(not_clock)]
+Connection = Annotated[Database, BeforeValidator(known_driver)]
 
 
 class Config(Settings):
     """All settings."""
 
-    web: Annotated[Web, BeforeValidator(empty_as_defaults)] = Field(default_factory=Web)
-    connections: dict[Name, Database]
-    clock: Annotated[ClockSettings, BeforeValidator(empty_as_defaults)] = Field(default_factory=ClockSettings)
+    web: Annotated[Web, OR_EMPTY] = Web()
+    connections: dict[ConnectionName, Connection]
+    clock: Annotated[ClockSettings, OR_EMPTY] = ClockSettings()
 
     @field_validator("connections")
     @classmethod
-    def some_and_not_clock(cls, connections: dict[str, Database]) -> dict[str, Database]:
-        """Without any connection there is nothing to do, and the label `source` tells the clocks by their name."""
+    def each_queue_once(cls, connections: dict[str, Database]) -> dict[str, Database]:
+        """Laravel's name of a connection stands in the labels, so no two places may give one."""
         if not connections:
             raise ValueError("expected at least one connection of config/queue.php")
-        if "clock" in connections:
-            raise ValueError("expected another name than 'clock', which is taken by the clocks")
+        taken = {name: name for name in connections}
+        wrong = []
+        for name, connection in connections.items():
+            for queue in connection.queues:
+                if taken.setdefault(alias := connection.connection_of(queue, name), name) != name:
+                    said = f"expected a name that no other connection uses, and {taken[alias]} does"
+                    wrong.append(Complaint((name, "queues", queue, "connection"), said))
+        if wrong:
+            raise refuse(*wrong)
         return connections
 
     def secrets(self) -> list[str]:
@@ -65,86 +94,29 @@ class Config(Settings):
         return [secret for connection in self.connections.values() for secret in connection.secrets()]
 
 
-class Loader(yaml.SafeLoader):
-    """Safe, and a key given twice is an error instead of the last one winning."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        for index, key in enumerate(keys):
-            if key in keys[:index]:
-                raise ConfigError(f"line {node.value[index][0].start_mark.line + 1}: {key!r} is given twice")
-        return super().construct_mapping(node, deep)
-
-
 def load(path: Path | None, env: Mapping[str, str] = os.environ) -> Config:
     """Read the settings file, or without one the environment. Raises `ConfigError`."""
-    if path is None and not env.get("QUEUE_EXPORTER_DSN"):
-        raise ConfigError("expected --config FILE, or a DSN in the environment variable QUEUE_EXPORTER_DSN")
     if path is None:
-        return parse({"connections": {"database": {"driver": "database", "dsn": env["QUEUE_EXPORTER_DSN"]}}})
+        return from_environment(env)
     try:
-        data = yaml.load(path.read_text("utf-8"), Loader)  # noqa: S506  # Loader is a SafeLoader
-    except OSError as error:
-        raise ConfigError(f"{path}: expected a readable file: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise ConfigError(f"{path}: expected UTF-8 text") from None
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else "?"
-        raise ConfigError(f"{path}: line {line}: expected YAML: {error.problem}") from None
-    except yaml.YAMLError:
-        raise ConfigError(f"{path}: expected YAML: it holds a character that YAML does not allow") from None
+        data, found = documents.read(path, env)
+    except ValueError as error:
+        raise ConfigError(str(Complaint((), f"{path}: {error}"))) from None
+    return parse(data, found, path.parent)
+
+
+def from_environment(env: Mapping[str, str]) -> Config:
+    """One connection, called `database`, with Laravel's defaults. Raises `ConfigError`."""
+    if not env.get(DSN):
+        raise ConfigError(f"expected --config FILE, or the DSN of a database in the environment variable {DSN}")
+    try:
+        return parse({"connections": {"database": {"driver": "database", "dsn": env[DSN]}}})
     except ConfigError as error:
-        raise ConfigError(*(f"{path}: {problem}" for problem in error.problems)) from None
-    problems: list[str] = []
-    data = expand(data, env, "", problems)
-    if problems:
-        raise ConfigError(*problems)
-    return parse(data)
+        raise ConfigError(*(problem.replace("connections.database.dsn", DSN) for problem in error.problems)) from None
 
 
-def parse(data: object) -> Config:
+def parse(data: Any, found: list[Complaint] | None = None, folder: Path = Path()) -> Config:
     """Check what was read. Raises `ConfigError` with every complaint."""
     if not isinstance(data, dict):
-        raise ConfigError("expected a mapping with the key connections at the top of the file")
-    try:
-        return Config.model_validate(data)
-    except ValidationError as error:
-        raise ConfigError(*dict.fromkeys(complaint(dict(e)) for e in error.errors())) from None
-
-
-def expand(value: Any, env: Mapping[str, str], at: str, problems: list[str]) -> Any:
-    """Replace `${NAME}` and `${NAME:-default}` in every string, after the YAML was read: a value stays one value."""
-    if isinstance(value, dict):
-        return {k: expand(v, env, f"{at}.{k}".lstrip("."), problems) for k, v in value.items()}
-    if isinstance(value, list):
-        return [expand(v, env, f"{at}[{i}]", problems) for i, v in enumerate(value)]
-    if not isinstance(value, str):
-        return value
-
-    def variable(match: re.Match[str]) -> str:
-        if (found := env.get(match[1], match[2])) is None:
-            problems.append(f"{at}: expected the environment variable {match[1]}, which is not set")
-        return found or ""
-
-    return VARIABLE.sub(variable, value)
-
-
-EXPECTED = {
-    "missing": "is missing",
-    "extra_forbidden": "is not a known setting",
-    "dict_type": "expected a mapping",
-    "model_type": "expected a mapping",
-    "tuple_type": "expected a list",
-    "string_type": "expected text (quote it in YAML if it looks like a number)",
-    "bool_type": "expected true or false",
-    "bool_parsing": "expected true or false",
-}
-
-
-def complaint(error: dict[str, Any]) -> str:
-    """One line: the setting's path and what is expected. Never the value, which may be a secret."""
-    path = ".".join(str(part) for part in error["loc"] if part != "[key]")
-    if error["type"] == "literal_error" and error["loc"][-1] == "driver":
-        return f"{path}: expected one of: {', '.join(DRIVERS)}"
-    text = EXPECTED.get(error["type"], error["msg"].removeprefix("Value error, "))
-    return f"{path}: {text}" if path else text
+        raise ConfigError("expected a mapping with the key connections at the top of the settings")
+    return check(Config, data, found or (), folder)

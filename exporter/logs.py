@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import logging
 import sys
+import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal
 
 Form = Literal["logfmt", "json"]
 
-SHORTEST_SECRET = 4  # a shorter one would blot out half of every line
+SHORTEST_SECRET = 4  # characters; a shorter one would blot out half of every line
 STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+
+log = logging.getLogger(__name__)
 
 
 class Secrets:
@@ -46,23 +49,42 @@ class Line(logging.Formatter):
         }
         if record.exc_info:
             fields["traceback"] = self.formatException(record.exc_info)
-        hidden = {key: self.secrets.hide(v) if isinstance(v, str) else v for key, v in fields.items()}
-        return json.dumps(hidden, ensure_ascii=False) if self.form == "json" else logfmt(hidden)
+        shown = {key: self._shown(value) for key, value in fields.items()}
+        return quoted(shown) if self.form == "json" else logfmt(shown)
+
+    def _shown(self, value: object) -> object:
+        """Numbers as they are, all else as text without secrets."""
+        return value if isinstance(value, int | float) else self.secrets.hide(str(value))
+
+
+def quoted(value: object) -> str:
+    """A value as JSON on one line: what would end a line or move a cursor is escaped."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if text.isprintable() else json.dumps(value)
 
 
 def logfmt(fields: Mapping[str, Any]) -> str:
     """`key=value` pairs; quoted, in JSON's way, where a value would not stay one word on one line."""
-    return " ".join(f"{key}={_word(value)}" for key, value in fields.items())
+    return " ".join(f"{key}={_word(str(value))}" for key, value in fields.items())
 
 
-def _word(value: object) -> str:
-    word = str(value)
-    plain = word and word.isprintable() and not set(word) & set(' "=')
-    return word if plain else json.dumps(word, ensure_ascii=not word.isprintable())
+def _word(text: str) -> str:
+    plain = text and text.isprintable() and not set(text) & set(' "=\\')
+    return text if plain else quoted(text)
 
 
 def set_up(level: str, form: Form, secrets: Secrets) -> None:
-    """Send all logs of the process to standard error, in our form."""
+    """Send all that the process has to say to standard error in our form: logs, warnings, and what nobody caught."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(Line(form, secrets))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
+    logging.captureWarnings(capture=True)
+    logging.raiseExceptions = False  # a log that cannot be written must not be written about, in another form
+    sys.excepthook = lambda kind, error, trace: _uncaught("main", (kind, error, trace))
+    threading.excepthook = lambda args: _uncaught(
+        args.thread.name if args.thread else "?", (args.exc_type, args.exc_value or args.exc_type(), args.exc_traceback)
+    )
+
+
+def _uncaught(thread: str, caught: Any) -> None:
+    log.critical("a bug of ours", extra={"thread": thread}, exc_info=caught)

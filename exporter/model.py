@@ -43,7 +43,8 @@ class Limit:
 
     `bound` is a constant, or a metric with the same labels: then each series has its own.
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
-    that the metric's name ends in. `where` keeps the series with this label value only.
+    that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
+    another metric of the same series. `where` keeps the series with this label value only.
     From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near.
     """
 
@@ -52,6 +53,7 @@ class Limit:
     alert: str
     where: tuple[str, str] | None = None
     soon: float = 1.0
+    beside: Metric | None = None
 
 
 class Sample(NamedTuple):

@@ -19,7 +19,13 @@ JOBS = Metric(
     "Jobs by state: ready (could be taken now), delayed (not due yet), reserved (held by a worker), "
     "expired (held for retry_after or longer, so it will be handed out again).",
     (*QUEUE, "state"),
-    limit=Limit(0, "{value} jobs held past retry_after", "LaravelQueueReservationsExpired", where=("state", "expired")),
+    limit=Limit(
+        0,
+        "{value:job} held past retry_after {beside}",
+        "LaravelQueueReservationsExpired",
+        where=("state", "expired"),
+        beside=RETRY_AFTER,
+    ),
 )
 OLDEST_JOB_AGE = Metric(
     "laravel_queue_oldest_job_age_seconds",

@@ -1,139 +1,158 @@
-"""The pages: /metrics, /, /-/healthy, /-/ready. They read memory only."""
+"""
+The pages over HTTP: a thread for each client, a limit on clients and on their time.
+
+Nobody has more to ask than one page and nobody has anything to send, so a connection carries
+one request. The standard library parses it.
+"""
 
 from __future__ import annotations
 
-import gzip
-import html
 import logging
-from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+import socket
+import ssl
+import sys
+from contextlib import suppress
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler
+from socketserver import TCPServer, ThreadingMixIn
+from threading import Event, Lock
+from typing import Any
 
-from cheroot.ssl.builtin import BuiltinSSLAdapter
-from cheroot.wsgi import Server as HttpServer
-from prometheus_client.exposition import CONTENT_TYPE_LATEST as TEXT
-from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
-
-from . import web
-from .board import Board
 from .errors import ConfigError
-from .exposition import Exposition
-from .status import report, text
+from .pages import Pages, Response
+from .timing import Clock
+from .web import WebConfig
 
 log = logging.getLogger(__name__)
 
-THREADS = 8  # a slow reader holds one of them, for TIMEOUT at most
-TIMEOUT = 5  # seconds that a client may be silent for
-LARGEST_HEADER = 16 * 1024  # bytes
-LARGEST_BODY = 1024  # bytes; nobody has anything to send
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="refresh" content="15"><meta name="color-scheme" content="light dark">
-<title>Laravel queues</title></head><body><h1>Laravel queues</h1><pre>{}</pre>
-<p><a href="/metrics">metrics</a></p></body></html>
-"""
-VERDICT = "Queue-Exporter-Verdict"  # the exit status of `status`
-
-Environ = dict[str, Any]
-StartResponse = Callable[[str, list[tuple[str, str]]], Any]
+MOST_CLIENTS = 64  # one more, and we hang up on the oldest
+PATIENCE = 10.0  # seconds in which a client is to ask and to take its answer
+TICK = 0.25  # seconds between two looks at who is over time
+WRONG_METHOD = Response(b"only GET and HEAD\n", status=HTTPStatus.METHOD_NOT_ALLOWED, headers=(("Allow", "GET, HEAD"),))
 
 
-class Response(NamedTuple):
-    """An answer before it is compressed."""
+class Handler(BaseHTTPRequestHandler):
+    """One client."""
 
-    body: bytes
-    kind: str = "text/plain; charset=utf-8"
-    status: str = "200 OK"
-    headers: tuple[tuple[str, str], ...] = ()
+    server: Server
+    protocol_version = "HTTP/1.1"
+    wbufsize = -1  # head and body go out together
 
+    def do_GET(self) -> None:
+        """Answer with a page."""
+        headers = {name.lower(): ", ".join(self.headers.get_all(name, ())) for name in self.headers}
+        self.respond(self.server.pages.answer(self.path.partition("?")[0], headers))
 
-class Pages:
-    """The WSGI application."""
+    do_HEAD = do_GET  # noqa: N815  # the name in the standard library
 
-    def __init__(self, board: Board, exposition: Exposition, gate: web.Gate) -> None:
-        self.board, self.exposition, self.gate = board, exposition, gate
-        self.routes = {
-            "/": self.status,
-            "/metrics": self.metrics,
-            "/-/healthy": self.healthy,
-            "/-/ready": self.ready,
-        }
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """What the standard library refuses: other methods, and what is not HTTP."""
+        status = HTTPStatus(code)
+        wrong_method = status is HTTPStatus.NOT_IMPLEMENTED
+        self.respond(WRONG_METHOD if wrong_method else Response(f"{status.phrase}\n".encode(), status=status))
 
-    def __call__(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        response = self.answer(environ)
-        body, headers = response.body, [("Content-Type", response.kind), *response.headers]
-        if "gzip" in environ.get("HTTP_ACCEPT_ENCODING", "") and len(body) > 1024:
-            body = gzip.compress(body, compresslevel=1)
-            headers.append(("Content-Encoding", "gzip"))
-        headers += [
-            ("Content-Length", str(len(body))),
-            ("Vary", "Accept, Accept-Encoding"),
-            ("Cache-Control", "no-store"),
-        ]
-        start_response(response.status, headers)
-        return [] if environ["REQUEST_METHOD"] == "HEAD" else [body]
+    def respond(self, response: Response) -> None:
+        """Send the response, and with it the end of the connection."""
+        self.send_response_only(response.status)
+        self.send_header("Date", self.date_time_string())
+        self.send_header("Content-Type", response.kind)
+        self.send_header("Content-Length", str(len(response.body)))
+        self.send_header("Cache-Control", "no-store")
+        self.send_header("Connection", "close")
+        for name, value in response.headers:
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(response.body)
+        log.debug("http", extra={"client": self.client_address[0], "status": int(response.status)})
 
-    def answer(self, environ: Environ) -> Response:
-        """The page that was asked for, or why there is none."""
-        if environ["REQUEST_METHOD"] not in ("GET", "HEAD"):
-            return Response(b"only GET and HEAD\n", status="405 Method Not Allowed", headers=(("Allow", "GET, HEAD"),))
-        page = self.routes.get(environ.get("PATH_INFO", ""))
-        if page is None:
-            return Response(b"no such page; there are / and /metrics\n", status="404 Not Found")
-        if page not in (self.healthy, self.ready) and not self.gate.opens(environ.get("HTTP_AUTHORIZATION", "")):
-            asks = (("WWW-Authenticate", 'Basic realm="queue-exporter"'),)
-            return Response(b"a login is needed\n", status="401 Unauthorized", headers=asks)
-        return page(environ)
-
-    def metrics(self, environ: Environ) -> Response:
-        """The exposition, in the format that was asked for."""
-        if "application/openmetrics-text" in environ.get("HTTP_ACCEPT", ""):
-            return Response(self.exposition.page("openmetrics"), OPENMETRICS)
-        return Response(self.exposition.page("text"), TEXT)
-
-    def status(self, environ: Environ) -> Response:
-        """What is over its limit: for a browser, or as the text that `status` prints."""
-        now = report(self.board, clock=self.exposition.clock)
-        verdict = ((VERDICT, str(int(now.verdict))),)
-        if "text/html" in environ.get("HTTP_ACCEPT", ""):
-            return Response(PAGE.format(html.escape(text(now))).encode(), "text/html; charset=utf-8", headers=verdict)
-        return Response(text(now).encode(), headers=verdict)
-
-    def healthy(self, environ: Environ) -> Response:
-        """The process is alive; this asks nothing else."""
-        return Response(b"ok\n")
-
-    def ready(self, environ: Environ) -> Response:
-        """Whether every collector has been asked once."""
-        waiting = [f"{key.source}/{key.collector}" for key, state in self.board.read().items() if state.polls == 0]
-        if waiting:
-            return Response(f"not asked yet: {', '.join(waiting)}\n".encode(), status="503 Service Unavailable")
-        return Response(b"ready\n")
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  # the name in the standard library
+        """What clients do wrong is theirs."""
 
 
-class Server(HttpServer):
-    """An HTTP server with few threads, short patience and its errors in our log."""
+class Server(ThreadingMixIn, TCPServer):
+    """Listens from the start, answers from `serve` to `stop`."""
 
-    def error_log(self, msg: str = "", level: int = 20, traceback: bool = False) -> None:
+    allow_reuse_address = True
+    daemon_threads = True
+    request_queue_size = 128
+    timeout = TICK
+
+    def __init__(
+        self, address: tuple[str, int], pages: Pages, tls: ssl.SSLContext | None = None, clock: Clock = Clock()
+    ) -> None:
+        host, port = address
+        found = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)  # noqa: S104  # asked for
+        self.address_family = found[0][0]
+        self.pages, self.tls, self.clock = pages, tls, clock
+        self.clients: dict[socket.socket, float] = {}  # since when, the oldest first
+        self.stopped, self.at_work = Event(), Lock()
+        super().__init__((str(found[0][4][0]), port), Handler)
+
+    @property
+    def port(self) -> int:
+        """Where it listens, if the settings left that open with port 0."""
+        return int(self.server_address[1])
+
+    @property
+    def where(self) -> str:
+        """The address it listens on, in the form of `web.listen`."""
+        host = str(self.server_address[0])
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    def serve(self) -> None:
+        """Answer until stopped."""
+        with self.at_work:
+            while not self.stopped.is_set():
+                self.handle_request()
+                self.hang_up(before=self.clock.mono() - PATIENCE)
+
+    def stop(self) -> None:
+        """Stop answering and listening."""
+        self.stopped.set()
+        with self.at_work:
+            self.server_close()
+
+    def hang_up(self, before: float) -> None:
+        """End the connections begun before that moment: whoever is stuck on one is freed by it."""
+        for client, since in list(self.clients.items()):
+            if since <= before:
+                self.clients.pop(client, None)
+                with suppress(OSError):
+                    socket.socket.shutdown(client, socket.SHUT_RDWR)  # below TLS, which would wait for the client
+
+    def get_request(self) -> tuple[Any, Any]:
+        """A new client. The handshake of TLS waits for the client's own thread."""
+        client, address = super().get_request()
+        if self.tls:
+            client = self.tls.wrap_socket(client, server_side=True, do_handshake_on_connect=False)
+        return client, address
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answer in a thread of its own."""
+        if len(self.clients) >= MOST_CLIENTS:
+            self.hang_up(before=min(list(self.clients.values()), default=0.0))
+        self.clients[request] = self.clock.mono()
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """The connection is over."""
+        self.clients.pop(request, None)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that breaks off, or speaks something else than TLS, is no news; a bug is."""
+        broke_off = isinstance(sys.exc_info()[1], OSError)
         log.log(
-            level if level > logging.INFO else logging.DEBUG,
-            "http",
-            extra={"error": " ".join(msg.split())},
-            exc_info=traceback,
+            logging.DEBUG if broke_off else logging.ERROR, "http", extra={"client": client_address[0]}, exc_info=True
         )
 
 
-def open_server(address: tuple[str, int], pages: Pages, config: web.WebConfig) -> Server:
+def open_server(address: tuple[str, int], pages: Pages, config: WebConfig) -> Server:
     """Listen, without serving yet. Raises `ConfigError` if the address cannot be had."""
-    server = Server(address, pages, numthreads=THREADS, max=THREADS, timeout=TIMEOUT, shutdown_timeout=1)
-    server.max_request_header_size, server.max_request_body_size = LARGEST_HEADER, LARGEST_BODY
-    if tls := config.tls_server_config:
-        server.ssl_adapter = BuiltinSSLAdapter(str(tls.cert_file), str(tls.key_file))
-        server.ssl_adapter.context = web.context(tls)
+    tls = config.tls_server_config
     try:
-        server.prepare()
-    except OSError as error:
-        host, port = address
-        shown = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        why = " ".join(str(error.args[-1] if error.args else error).split())
-        raise ConfigError(f"web.listen: expected a free address, cannot listen on {shown}: {why}") from None
-    return server
+        return Server(address, pages, tls.context() if tls else None)
+    except (OSError, UnicodeError) as error:
+        why = getattr(error, "strerror", None) or "no such address"
+        raise ConfigError(f"web.listen: expected an address that is free: {why}") from None

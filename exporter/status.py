@@ -6,15 +6,22 @@ The report is made from the board alone; the terminal and the page show the same
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from itertools import zip_longest
+from typing import NamedTuple
 
 from . import queues
 from .board import Board, State
-from .model import Limit, Metric, Sample
+from .model import Metric, Sample
 from .timing import Clock
+
+UNKNOWN = "-"
+WIDEST = 40  # characters of a name that others are still lined up with
+WORKERS = {"now": "laravel_queue_workers", "outdated": "laravel_queue_workers_outdated"}
+CONNECTIONS = "laravel_queue_database_connections"
 
 
 class Verdict(IntEnum):
@@ -50,9 +57,14 @@ class Report:
     wall: float
 
     @property
+    def silent(self) -> tuple[str, ...]:
+        """The sources whose most important question has no answer that may be believed."""
+        return tuple(name for name, states in self.sources.items() if not next(iter(states.values())).fresh(self.mono))
+
+    @property
     def verdict(self) -> Verdict:
-        """Blind if the most important collector of any source is silent: then nobody may call it fine."""
-        if any(not next(iter(states.values())).fresh(self.mono) for states in self.sources.values()):
+        """Blind if any source is silent: then nobody may call it fine."""
+        if self.silent:
             return Verdict.BLIND
         return Verdict.OVER if any(finding.over for finding in self.findings) else Verdict.FINE
 
@@ -76,18 +88,20 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
 def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:
     """Every series whose metric names a limit, and that is over or near it."""
     for sample in samples:
-        limit = sample.metric.limit
-        if limit is None or (limit.where and limit.where not in sample.labelled.items()):
+        limit, labels = sample.metric.limit, sample.labelled
+        if limit is None or (limit.where and limit.where not in labels.items()):
             continue
-        bound = bound_of(limit, sample, values)
+        bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
         if bound is None or sample.value <= (bound * limit.soon if bound else 0):
             continue
-        says = limit.says.format(value=amount(sample.metric, sample.value), bound=amount(sample.metric, bound))
+        says = limit.says.format(
+            value=Amount(sample.metric, sample.value),
+            bound=Amount(sample.metric, bound),
+            beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
+        )
         over = sample.value > bound
         yield Finding(
-            where="/".join(
-                value for label, value in sample.labelled.items() if limit.where is None or label != limit.where[0]
-            ),
+            where="/".join(value for label, value in labels.items() if limit.where is None or label != limit.where[0]),
             says=says if over else f"{says} (soon)",
             alert=limit.alert if limit.alert in runbooks else "",
             over=over,
@@ -95,11 +109,20 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
         )
 
 
-def bound_of(limit: Limit, sample: Sample, values: Values) -> float | None:
-    """The limit of this series; None if nobody set one."""
-    if isinstance(limit.bound, Metric):
-        return values.get(limit.bound.name, {}).get(sample.labels)
-    return limit.bound
+def beside(metric: Metric, labels: Mapping[str, str], values: Values) -> float | None:
+    """The value of another metric for the series with these labels; None if there is none."""
+    return values.get(metric.name, {}).get(tuple(labels[label] for label in metric.labels))
+
+
+class Amount(NamedTuple):
+    """A value in the unit that its metric's name ends in. A noun as the format makes it `1 job` or `2 jobs`."""
+
+    metric: Metric
+    value: float | None
+
+    def __format__(self, noun: str) -> str:
+        counted = f" {noun}" if noun and self.value == 1 else f" {noun}s" if noun else ""
+        return f"{UNKNOWN if self.value is None else amount(self.metric, self.value)}{counted}"
 
 
 def amount(metric: Metric, value: float) -> str:
@@ -121,70 +144,114 @@ def duration(seconds: float) -> str:
     return f"{whole}s"
 
 
+Row = tuple[str, ...]
+
+
 def text(report: Report) -> str:
-    """The report in plain text, about sixty columns wide."""
-    parts = (over_limit, queue_table, workers_and_connections, source_line)
-    return "".join(f"{line}\n" for part in parts for line in part(report))
+    """The report in plain text: sixty to eighty columns wide, or as wide as its names are."""
+    sections = [([tuple(map(printable, row)) for row in rows(report)], align) for rows, align in SECTIONS]
+    heads = [row[0] for rows, _ in sections for row in rows if len(row) > 1]
+    width = max((len(head) for head in heads if len(head) <= WIDEST), default=0)
+    return "".join(f"{line}\n" for rows, align in sections for line in lined_up(rows, width, align))
 
 
-def over_limit(report: Report) -> Iterator[str]:
-    """What is over its limit or close to it."""
-    yield "OVER ITS LIMIT" if report.findings else "NOTHING IS OVER ITS LIMIT"
-    width = max((len(printable(finding.where)) for finding in report.findings), default=0)
+def lined_up(rows: list[Row], width: int, align: Callable[[str, int], str]) -> Iterator[str]:
+    """The rows as lines, each column under its head."""
+    widths = [max(map(len, column)) for column in zip_longest(*(row[1:] for row in rows), fillvalue="")]
+    for head, *cells in rows:
+        padded = (f"  {align(cell, most)}" for cell, most in zip(cells, widths, strict=False))
+        yield f"{head:<{width}}{''.join(padded)}".rstrip()
+
+
+def over_limit(report: Report) -> Iterator[Row]:
+    """What nobody can know, what is over its limit, what is close to it."""
+    over = any(finding.over for finding in report.findings)
+    if report.silent:
+        yield (f"BLIND: no answer from {', '.join(report.silent)}",)
+    if over or report.findings:
+        yield ("OVER ITS LIMIT" if over else "CLOSE TO ITS LIMIT",)
+    elif not report.silent:
+        yield ("NOTHING IS OVER ITS LIMIT",)
     for finding in report.findings:
-        yield f"  {printable(finding.where):<{width}}  {finding.says:<36}  {finding.alert}".rstrip()
+        yield f"  {finding.where}", finding.says, finding.alert
 
 
-def queue_table(report: Report) -> Iterator[str]:
-    """A line for each queue, the one that waits longest first."""
-    jobs, ages = report.values.get(queues.JOBS.name, {}), report.values.get(queues.OLDEST_JOB_AGE.name, {})
-    targets = report.values.get(queues.TARGET_WAIT.name, {})
-    names = sorted({labels[:2] for labels in jobs}, key=lambda labels: (-ages.get(labels, 0), labels))
-    width = max([len("QUEUES"), *(len(printable("/".join(labels))) + 2 for labels in names)])
-    yield f"{'QUEUES':<{width}}" + "".join(f"{head:>10}" for head in (*queues.STATES, "oldest", "target"))
-    for labels in names:
-        counts = [f"{jobs[*labels, state]:,.0f}" if (*labels, state) in jobs else "-" for state in queues.STATES]
-        age = duration(ages[labels]) if labels in ages else "-"
-        target = duration(targets[labels]) if labels in targets else "-"
-        yield f"  {printable('/'.join(labels)):<{width - 2}}" + "".join(
-            f"{cell:>10}" for cell in (*counts, age, target)
-        )
+def queue_table(report: Report) -> Iterator[Row]:
+    """A line for each queue, the one that waits longest first; one that nobody knows anything of is there, too."""
+    jobs, ages, targets, named = (
+        report.values.get(metric.name, {})
+        for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT, queues.RETRY_AFTER)
+    )
+    names = {labels[:2] for labels in jobs} | set(named)
+    yield "QUEUES", *queues.STATES, "oldest", "target"
+    for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
+        counts = (cell(jobs.get((*labels, state))) for state in queues.STATES)
+        yield f"  {'/'.join(labels)}", *counts, cell(ages.get(labels), duration), cell(targets.get(labels), duration)
 
 
-def workers_and_connections(report: Report) -> Iterator[str]:
-    """How many workers there are, and who uses the connections."""
-    workers = report.values.get("laravel_queue_workers", {})
-    if workers:
-        yield "WORKERS  " + ", ".join(f"{printable('/'.join(labels))} {n:.0f}" for labels, n in workers.items())
-    connections = report.values.get("laravel_queue_database_connections", {})
-    for (name,), ratio in report.values.get("laravel_queue_database_connection_usage_ratio", {}).items():
-        most = report.values["laravel_queue_database_connections_max"][name,]
-        free = most - report.values["laravel_queue_database_connections_reserved"][name,]
-        pools: dict[str, float] = defaultdict(float)
-        for (connection, pool, _), count in connections.items():
-            pools[pool] += count if connection == name else 0
-        split = ", ".join(
-            f"{printable(pool)} {count:.0f}" for pool, count in sorted(pools.items(), key=lambda p: -p[1])
-        )
-        yield f"CONNECTIONS  {printable(name)} {ratio * free:.0f} of {free:.0f} ({100 * ratio:.0f} %): {split}"
+def cell(value: float | None, shown: Callable[[float], str] = "{:,.0f}".format) -> str:
+    """A value, or that there is none."""
+    return UNKNOWN if value is None else shown(value)
 
 
-def source_line(report: Report) -> Iterator[str]:
-    """When each source answered last, and what is wrong with it."""
-    for source, states in report.sources.items():
+def worker_table(report: Report) -> Iterator[Row]:
+    """A line for each pool of workers."""
+    columns = {head: report.values[name] for head, name in WORKERS.items() if name in report.values}
+    pools = sorted({pool for values in columns.values() for pool in values})
+    if pools:
+        yield "WORKERS", *columns
+    for pool in pools:
+        yield f"  {'/'.join(pool)}", *(cell(values.get(pool)) for values in columns.values())
+
+
+def connections(report: Report) -> Iterator[Row]:
+    """How much of each database's connections is in use, and by which pools."""
+    usage, most, reserved = (report.values.get(f"{CONNECTIONS}_{of}", {}) for of in ("usage_ratio", "max", "reserved"))
+    head = "CONNECTIONS"
+    for (name,), ratio in usage.items():
+        pools = Counter[str]()
+        for (connection, pool, _), count in report.values.get(CONNECTIONS, {}).items():
+            pools[pool] += int(count) if connection == name else 0
+        free = most[name,] - reserved[name,]
+        split = ", ".join(f"{pool} {count}" for pool, count in pools.most_common() if count)
+        where = f"{name}: " if len(usage) > 1 else ""
+        yield head, f"{where}{ratio * free:.0f} of {free:.0f} ({100 * ratio:.0f} %), {split}"
+        head = ""
+
+
+def sources(report: Report) -> Iterator[Row]:
+    """When each source answered last, and a line for everything that is wrong with one or hidden from us."""
+    seen = []
+    for name, states in report.sources.items():
         newest = max((s.taken_at for s in states.values() if s.taken_at is not None), default=None)
-        seen = f"{duration(max(0, report.wall - newest))} ago" if newest is not None else "no answer yet"
-        yield f"SOURCE  {printable(source)} {seen}"
+        seen.append(f"{name} {UNKNOWN if newest is None else f'{duration(max(0, report.wall - newest))} ago'}")
+    yield "SOURCES", " · ".join(seen)
+    for name, states in report.sources.items():
         for collector, state in states.items():
-            gone = "" if state.fresh(report.mono) else ", nothing is shown"
-            if state.error:
-                yield f"  {collector}: {state.reason}: {printable(state.error)}{gone}"
-            elif state.polls == 0:
-                yield f"  {collector}: not asked yet"
-            elif gone:
-                yield f"  {collector}: silent for {duration(max(0, report.wall - (state.taken_at or 0)))}{gone}"
-            for note in state.notes if state.fresh(report.mono) else ():
-                yield f"  {collector}: {printable(note)}"
+            for said in troubles(state, report):
+                yield f"  {name}/{collector}", said
+
+
+def troubles(state: State, report: Report) -> Iterator[str]:
+    """What a person should know about one collector."""
+    fresh = state.fresh(report.mono)
+    if state.error:
+        yield f"{state.reason}: {state.error}{'' if fresh else '; nothing is shown'}"
+    elif state.polls == 0:
+        yield "not asked yet"
+    elif not fresh:
+        yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing is shown"
+    if fresh:
+        yield from state.notes
+
+
+SECTIONS: tuple[tuple[Callable[[Report], Iterator[Row]], Callable[[str, int], str]], ...] = (
+    (over_limit, str.ljust),
+    (queue_table, str.rjust),
+    (worker_table, str.rjust),
+    (connections, str.ljust),
+    (sources, str.ljust),
+)
 
 
 def printable(value: str) -> str:

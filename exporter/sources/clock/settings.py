@@ -4,30 +4,20 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
-from ...settings import Name, Seconds, Settings
+from ...settings import Name, Seconds, Settings, at_least, each_once
 
 SHORTEST_INTERVAL = 64.0  # seconds between two requests to one NTP server: what its operators expect
-
-
-def slow_enough(value: float) -> float:
-    """NTP servers answer a client that asks more often with a kiss-o'-death."""
-    if value < SHORTEST_INTERVAL:
-        raise ValueError("expected 64s or more, so that no NTP server is asked too often")
-    return value
-
-
-def each_once(servers: tuple[str, ...]) -> tuple[str, ...]:
-    """A server named twice would be asked twice as often."""
-    if len(set(servers)) < len(servers):
-        raise ValueError("expected each server once")
-    return servers
 
 
 class ClockSettings(Settings):
     """NTP servers to compare our clock with; none unless named."""
 
-    ntp: Annotated[tuple[Name, ...], AfterValidator(each_once)] = ()
-    interval: Annotated[Seconds, AfterValidator(slow_enough)] = SHORTEST_INTERVAL
-    timeout: Seconds = 2.0
+    ntp: Annotated[tuple[Name, ...], AfterValidator(each_once)] = Field(
+        default=(), description="NTP servers; two or more"
+    )
+    interval: Annotated[
+        Seconds, AfterValidator(at_least(SHORTEST_INTERVAL, "so that no NTP server is asked too often"))
+    ] = Field(default=SHORTEST_INTERVAL, description="between two requests to one server; 64s at least")
+    timeout: Seconds = Field(default=2.0, description="of one round of requests")

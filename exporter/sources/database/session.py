@@ -16,7 +16,6 @@ from typing import Any
 
 import psycopg
 from psycopg import sql
-from psycopg.conninfo import conninfo_to_dict
 
 from ...errors import SourceError
 from ...timing import BELIEF, Clock, Deadline
@@ -88,11 +87,8 @@ class Session:
         return answer
 
     def _params(self) -> dict[str, Any]:
-        """Of the DSN. The server converts all text to UTF-8, so that no name in the settings is beyond us."""
-        params: dict[str, Any] = conninfo_to_dict(self.settings.dsn.get_secret_value())
-        if self.settings.password is not None:
-            params["password"] = self.settings.password.get_secret_value()
-        return params | {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
+        """Of the settings. The server converts all text to UTF-8, so that no name in the settings is beyond us."""
+        return self.settings.parameters() | {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
 
 
 def message(question: str, left: float, values: Mapping[str, Any]) -> sql.Composed:

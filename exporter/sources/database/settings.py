@@ -3,33 +3,100 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
-from urllib.parse import quote, urlsplit
+from typing import Annotated, Any, Literal
+from urllib.parse import quote, unquote
 
-from pydantic import BeforeValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
-from ...settings import Name, QueueName, Seconds, Settings, WithSecrets, empty_as_defaults
+from ...settings import (
+    OR_EMPTY,
+    Name,
+    QueueName,
+    Seconds,
+    Secret,
+    SecretFile,
+    Settings,
+    WholeSeconds,
+    WithSecrets,
+    at_least,
+    each_once,
+    in_file,
+)
 
-LARAVEL_RETRY_AFTER = 90.0  # in config/queue.php of a new application
-ENCODE = "percent-encode special characters in it (@ is %40, / is %2F, # is %23), or use password_file"
+LARAVEL_RETRY_AFTER = 90.0  # seconds; in config/queue.php of a new application
+EXPECTED = (
+    "expected postgresql://user@host:5432/database or host=… dbname=… user=…; in a URL, percent-encode what is special "
+    "in the password (@ is %40, / is %2F, # is %23, % is %25), or use password_file, and put an IPv6 host in [brackets]"
+)
+
+# A URL as RFC 3986 has it, but without an @ or : where a raw password would leave one. What
+# this lets through, libpq understands as it was meant.
+PLAIN = r"(?:[\w.~!$'()*+,;=-]|%[0-9A-F]{2})"
+LOGIN = rf"(?:{PLAIN}|&)*(?::(?:{PLAIN}|&)*)?@"
+HOST = r"(?:\[[\w:.%]+\]|(?:[\w.~-]|%[0-9A-F]{2})*)(?::[0-9]*)?"
+DATABASE = rf"/(?:{PLAIN}|[&:])*"
+PARAMETER = rf"(?:user=(?:{PLAIN}|@)*|(?!user=)\w+=(?:{PLAIN}|[:/])*)"
+URL = re.compile(
+    rf"(?i:postgres(?:ql)?://(?:{LOGIN})?{HOST}(?:,{HOST})*(?:{DATABASE})?(?:\?{PARAMETER}(?:&{PARAMETER})*)?)",
+    re.ASCII,
+)
+
+
+def check_dsn(dsn: SecretStr) -> SecretStr:
+    """A DSN that libpq reads as it was meant. Its own complaints may repeat the password, so they are not passed on."""
+    from psycopg import ProgrammingError  # only where a database is configured
+    from psycopg.conninfo import conninfo_to_dict
+
+    text = dsn.get_secret_value().strip()
+    scheme = re.match(r"([a-z][\w+.-]*)://", text, re.IGNORECASE)
+    if scheme and scheme[1].lower() not in ("postgresql", "postgres"):
+        raise ValueError(f"expected a postgresql:// URL, not {scheme[1]}://; only PostgreSQL is supported")
+    if scheme and not URL.fullmatch(text):
+        raise ValueError(EXPECTED)
+    try:
+        ports = str(conninfo_to_dict(text).get("port") or "").split(",")
+    except (ProgrammingError, UnicodeError):
+        raise ValueError("expected only parameters that libpq knows, after the ?" if scheme else EXPECTED) from None
+    if not all(port == "" or is_port(port) for port in ports):
+        raise ValueError("expected a port from 1 to 65535")
+    return SecretStr(text)
+
+
+def is_port(text: str) -> bool:
+    """Whether this is a TCP port; libpq would only say so when it connects."""
+    return re.fullmatch("[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
+
+
+def not_other(name: str) -> str:
+    """The connections of no pool are counted under this name."""
+    if name == "other":
+        raise ValueError("expected another name than 'other', which means: of no pool")
+    return name
+
+
+Dsn = Annotated[Secret, AfterValidator(check_dsn)]
+DsnFile = Annotated[Dsn, BeforeValidator(in_file)]
+PoolName = Annotated[Name, AfterValidator(not_other)]
 
 
 class Queue(Settings):
     """One queue; what is not set is taken from the connection."""
 
-    connection: Name | None = None  # Laravel's name for a second connection on the same table
-    retry_after: Seconds | None = None
-    target_wait: Seconds | None = None
+    connection: Name | None = Field(default=None, description="Laravel's name of a second connection on this table")
+    retry_after: WholeSeconds | None = Field(default=None, description="its own, if that connection has one")
+    target_wait: Seconds | None = Field(default=None, description="its own")
 
 
 class Pool(Settings):
     """One kind of process, recognised in pg_stat_activity."""
 
-    application_name: Name | None = None  # a pattern: * and ? as in a shell
-    role: Name | None = None
-    queues: tuple[QueueName, ...] = ()  # with queues it is a pool of workers
-    timeout: Seconds | None = None  # the workers' --timeout
-    pooled: bool = False  # PgBouncer stands between, so processes cannot be counted
+    application_name: Name | None = Field(default=None, description="a pattern: * and ? as in a shell")
+    role: Name | None = Field(default=None, description="the database role; at least one of the two is needed")
+    queues: Annotated[tuple[QueueName, ...], AfterValidator(each_once)] = Field(
+        default=(), description="what its workers listen to; without queues it only explains connections"
+    )
+    timeout: WholeSeconds | None = Field(default=None, description="the workers' `--timeout`")
+    pooled: bool = Field(default=False, description="PgBouncer stands between, so its processes cannot be counted")
 
     @model_validator(mode="after")
     def can_be_recognised(self) -> Pool:
@@ -42,40 +109,35 @@ class Pool(Settings):
 class Cache(Settings):
     """Where Laravel keeps queue:restart and queue:pause."""
 
-    table: Name = "cache"
-    prefix: str | None = None
+    table: Name = Field(default="cache", description="the table of the `database` cache store")
+    prefix: str | None = Field(default=None, description="`CACHE_PREFIX`")
 
 
 class Database(WithSecrets):
     """One connection of the `database` driver."""
 
-    driver: Literal["database"]
-    dsn: SecretStr = SecretStr("")  # empty: the PG* variables
-    password: SecretStr | None = None
-    schema_: Name = Field("public", alias="schema")
-    table: Name = "jobs"
-    failed_table: Name | None = "failed_jobs"
-    retry_after: Seconds = LARAVEL_RETRY_AFTER
-    target_wait: Seconds | None = None
-    interval: Seconds = 15.0
-    timeout: Seconds = 2.0
-    discover: bool = True
-    queues: dict[QueueName, Annotated[Queue, BeforeValidator(empty_as_defaults)]] = Field(default_factory=dict)
-    pools: dict[Name, Pool] = Field(default_factory=dict)
-    cache: Cache | None = Field(default_factory=Cache)
-
-    @field_validator("dsn")
-    @classmethod
-    def readable(cls, dsn: SecretStr) -> SecretStr:
-        """Refuse what is no DSN of PostgreSQL, without repeating any of it."""
-        text = dsn.get_secret_value()
-        scheme = re.match(r"\s*([A-Za-z][\w+.-]*)://", text)
-        if scheme and scheme[1] not in ("postgresql", "postgres"):
-            raise ValueError(f"expected a postgresql:// URL; this is {scheme[1]}://, and only PostgreSQL is supported")
-        if scheme:
-            check_url(text)
-        check_dsn(text)
-        return dsn
+    driver: Literal["database"] = Field(description="`database`")
+    dsn: Dsn | None = Field(default=None, description="URL or keyword form; without it the PG* variables are used")
+    dsn_file: DsnFile | None = Field(default=None, description="a file that holds the DSN")
+    password: Secret | None = Field(default=None, description="instead of one in the DSN")
+    password_file: SecretFile | None = Field(default=None, description="a file that holds the password")
+    schema_: Name = Field(default="public", alias="schema", description="where the tables are")
+    table: Name = Field(default="jobs", description="its name as in the catalogue, prefix included")
+    failed_table: Name | None = Field(default="failed_jobs", description="null for none")
+    retry_after: WholeSeconds = Field(default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`")
+    target_wait: Seconds | None = Field(default=None, description="how long a job may wait; without it nothing is late")
+    interval: Annotated[Seconds, AfterValidator(at_least(0.1, "as a database has more to do than this"))] = Field(
+        default=15.0, description="between two polls"
+    )
+    timeout: Seconds = Field(default=2.0, description="of one poll")
+    discover: bool = Field(default=True, description="also show queues that are not named here")
+    queues: Annotated[dict[QueueName, Annotated[Queue, OR_EMPTY]], OR_EMPTY] = Field(
+        default_factory=dict, description="queues that say zero when they are empty"
+    )
+    pools: Annotated[dict[PoolName, Pool], OR_EMPTY] = Field(
+        default_factory=dict, description="kinds of processes that connect"
+    )
+    cache: Cache | None = Field(default=Cache(), description="the cache that workers look at; null for none")
 
     def connection_of(self, queue: str, default: str) -> str:
         """Laravel's name of the connection that this queue's workers use; `default` is this connection's."""
@@ -89,54 +151,21 @@ class Database(WithSecrets):
         """Seconds that a job of this queue may wait; None if nobody decided."""
         return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
 
-    def secrets(self) -> list[str]:
-        """The password in each spelling that could turn up in a message, and the DSN."""
+    def parameters(self) -> dict[str, Any]:
+        """What libpq connects with; the rest it takes from the PG* variables."""
         from psycopg.conninfo import conninfo_to_dict  # only where a database is configured
 
-        dsn = self.dsn.get_secret_value()
-        passwords = [str(conninfo_to_dict(dsn).get("password") or "")]
-        if self.password is not None:
-            passwords.append(self.password.get_secret_value())
-        return [dsn, *passwords, *(quote(p, safe="") for p in passwords), *(repr(p)[1:-1] for p in passwords)]
+        dsn, password = self.dsn or self.dsn_file, self.password or self.password_file
+        parameters = conninfo_to_dict(dsn.get_secret_value()) if dsn else {}
+        return parameters | ({"password": password.get_secret_value()} if password else {})
 
-    @field_validator("pools")
-    @classmethod
-    def other_is_reserved(cls, pools: dict[str, Pool]) -> dict[str, Pool]:
-        """The label `pool` has a value for connections of no pool."""
-        if "other" in pools:
-            raise ValueError("expected another name than 'other', which means: of no pool")
-        return pools
+    def secrets(self) -> list[str]:
+        """Every secret, in each spelling that could turn up in a message."""
+        from psycopg.conninfo import make_conninfo
+        from psycopg.pq import Conninfo
 
-
-def check_url(url: str) -> None:
-    """Refuse what a raw password does to a URL: it would be cut at the wrong place, silently."""
-    parts = url.split("://", 1)[1]
-    authority, rest = re.fullmatch(r"([^/?#]*)(.*)", parts, re.DOTALL).groups()  # type: ignore[union-attr]  # matches all
-    user = authority.rpartition("@")[0]
-    wrong = (
-        re.search(r"[^!-~]|[#\"'<>\\^`{|}]", parts)  # never raw in a URL
-        or re.search(r"%(?![0-9A-Fa-f]{2})", parts)
-        or authority.count("@") > 1
-        or user.count(":") > 1
-        or "@" in rest
-    )
-    if wrong:
-        raise ValueError(f"expected a URL; if it holds a password, {ENCODE}")
-    try:
-        urlsplit(url)
-    except ValueError:
-        raise ValueError("expected a URL; an IPv6 host stands in [brackets]") from None
-
-
-def check_dsn(text: str) -> None:
-    """Refuse what libpq cannot read. Its own words may repeat the password, so they are not passed on."""
-    from psycopg import ProgrammingError  # only where a database is configured
-    from psycopg.conninfo import conninfo_to_dict
-
-    try:
-        conninfo_to_dict(text)
-    except (ProgrammingError, UnicodeError):
-        raise ValueError(
-            "expected postgresql://user@host:5432/database or host=… dbname=… user=… "
-            f"(in a URL with a password, {ENCODE}; in the second form, quote it)"
-        ) from None
+        options = [*Conninfo.parse(make_conninfo("", **self.parameters()).encode()), *Conninfo.get_defaults()]
+        plain = {option.val.decode(errors="replace") for option in options if option.dispchar == b"*" and option.val}
+        dsn = (self.dsn or self.dsn_file or SecretStr("")).get_secret_value()
+        as_in_dsn = [part for part in re.split("[:@/?&=]", dsn) if unquote(part) in plain]
+        return [*plain, *as_in_dsn, *(quote(text, safe="") for text in plain), *(repr(text)[1:-1] for text in plain)]
