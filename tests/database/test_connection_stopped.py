@@ -8,9 +8,11 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -37,19 +39,35 @@ def serving(folder: Path, **connection: str) -> Iterator[subprocess.Popen[bytes]
 
 
 @pytest.mark.parametrize("sleep", [0.6, 60.0], ids=["answered", "timed out"])
-def test_a_stopped_process_leaves_no_transaction(tmp_path: Path, dsn: str, db: Db, sleep: float) -> None:
+def test_a_stopped_process_leaves_no_transaction(tmp_path: Path, dsn18: str, db18: Db, sleep: float) -> None:
     """Stopped in the middle of a question we leave an idle session, whether the question ends well or not."""
-    add_jobs(db, ("default", None, 0))
-    db.execute(f"CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep({sleep}) IS NOT NULL".encode())
-    with serving(tmp_path, dsn=dsn, table="slow", timeout="1s") as process:
-        until(lambda: [session.waits_for for session in ours(db)] == ["PgSleep"])
+    add_jobs(db18, ("default", None, 0))
+    db18.execute(f"CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep({sleep}) IS NOT NULL".encode())
+    with serving(tmp_path, dsn=dsn18, table="slow", timeout="1s") as process:
+        until(lambda: [session.waits_for for session in ours(db18)] == ["PgSleep"])
         process.send_signal(signal.SIGSTOP)
-        seen: list[Seen] = ours(db)
+        seen: list[Seen] = ours(db18)
         while seen[-1].state == "active":  # ends by the question's own timeout
-            seen += ours(db)
+            seen += ours(db18)
         assert (seen[-1].state, seen[-1].in_transaction) == ("idle", False)
         process.kill()
-        until(lambda: not ours(db))
+        until(lambda: not ours(db18))
+
+
+def test_an_interrupt_leaves_no_half_read_connection(dsn18: str, db18: Db) -> None:
+    """Ctrl-C in the middle of a question ends it at once; the connection is given up, and the next poll has another."""
+    add_jobs(db18, ("default", None, 0))
+    db18.execute("CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep(0.6) IS NOT NULL")
+    with watched(dsn18, table="slow", timeout="1s") as watching:
+        interrupt = Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+        interrupt.start()
+        began = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            poll(watching, "jobs")
+        assert time.monotonic() - began < 0.55
+        poll(watching, "jobs")
+        assert state(watching, "jobs").up
+        until(lambda: len(ours(db18)) == 1)
 
 
 def descriptors_and_threads() -> tuple[int, int]:

@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
+import pytest
+
 from exporter import app, config
 from exporter.app import App
 from exporter.demo.postgres import Postgres
 
-from ..conftest import debian_postgres
 from ..world import close, poll, value
 from .onlooker import Db
 from .proxies import Deaf
@@ -27,6 +28,7 @@ def watched_all(dsns: Mapping[str, str], timeout: str = "2s") -> Iterator[App]:
         close(watching)
 
 
+@pytest.mark.parametrize("server", ["debian"], indirect=True)
 def test_case_3_one_session_per_target(server: Postgres, db: Db) -> None:
     """Case 3. Three databases watched are three sessions, however often they are polled."""
     names = [f"{db.info.dbname}_{number}" for number in range(3)]
@@ -43,6 +45,7 @@ def test_case_3_one_session_per_target(server: Postgres, db: Db) -> None:
         db.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
 
 
+@pytest.mark.parametrize("server", ["wheel"], indirect=True)
 def test_case_7_one_target_down(server: Postgres, db: Db) -> None:
     """Case 7. Of two targets one is deaf: the other is up and complete, and not a moment slower."""
     with Deaf() as deaf:
@@ -56,16 +59,3 @@ def test_case_7_one_target_down(server: Postgres, db: Db) -> None:
             assert value(watching, "source_errors_total", source="bad", collector="sizes", reason="timeout") == 1
             assert value(watching, "source_up", source="good", collector="jobs") == 1
             assert value(watching, "queues", connection="good") == 0
-
-
-def test_ipv6_literal() -> None:
-    """A host may be given as an IPv6 address, in brackets in a URL and bare in the other form."""
-    with Postgres(debian_postgres(), {"listen_addresses": "::1"}) as server:
-        dsns = (
-            f"postgresql://postgres@[::1]:{server.port}/postgres",
-            f"host=::1 port={server.port} user=postgres dbname=postgres",
-        )
-        for dsn in dsns:
-            with watched_all({"database": dsn}) as watching:
-                poll(watching)
-                assert value(watching, "source_up", collector="statistics") == 1

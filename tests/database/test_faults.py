@@ -178,6 +178,19 @@ def test_case_11_a_slow_answer_holds_up_no_scrape(db18: Db, proxy: Proxy) -> Non
         assert value(watching, "jobs", queue="default", state="ready") is None
 
 
+def test_a_transaction_timeout_of_the_role(dsn18: str, db18: Db) -> None:
+    """A role's transaction_timeout, which ends the session, is a `timeout` and nothing that is tried again at once."""
+    add_jobs(db18, ("default", None, 0))
+    db18.execute("CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep(9) IS NOT NULL")
+    db18.execute(f"ALTER DATABASE {db18.info.dbname} SET transaction_timeout = '100ms'".encode())
+    with watched(dsn18, table="slow", timeout="5s") as watching:
+        assert timed_poll(watching) < 0.1 + SLACK
+        assert state(watching, "jobs").reason == "timeout"
+        assert "transaction timeout" in state(watching, "jobs").error
+        poll(watching, "statistics")
+        assert state(watching, "statistics").up
+
+
 def test_backoff() -> None:
     """A database that is down is asked after 30 s, then after 60 s, and after 60 s again."""
     with watched(f"host=127.0.0.1 port={free_port()} user=app", HandClock().clock) as watching:

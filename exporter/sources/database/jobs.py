@@ -17,7 +17,8 @@ from .session import Row, Session
 from .settings import Database
 
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
-RESERVED_INDEXES = {"(queue, reserved_at) (reserved_at IS NOT NULL)", "(reserved_at) (reserved_at IS NOT NULL)"}
+RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
+RESERVED_INDEXES = {RESERVED_INDEX, "(reserved_at) (reserved_at IS NOT NULL)"}
 NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
 LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
 
@@ -56,7 +57,25 @@ class Jobs:
             raise SourceError("undefined_table", f"there is no table {self.settings.schema_}.{self.settings.table}")
         indexes = set(tables[0]["indexes"])
         question = "jobs_by_index" if WAITING_INDEX in indexes and indexes & RESERVED_INDEXES else "jobs"
-        return Raw(standby, self.session.ask(question, deadline, self._values()))
+        try:
+            return Raw(standby, self.session.ask(question, deadline, self._values()))
+        except SourceError as error:
+            if error.reason != "timeout" or error.unreachable:
+                raise
+            hint = self._what_helps(tables[0]["time_limit"], has_indexes=question == "jobs_by_index")
+            raise SourceError("timeout", f"{error}; {hint}") from None
+
+    def _what_helps(self, time_limit: str, *, has_indexes: bool) -> str:
+        """How to get numbers from a table that takes too long to count."""
+        longer = f"it may take {time_limit}, the lower of the setting `timeout` and the role's statement_timeout"
+        if has_indexes:
+            return longer
+        table = sql.Identifier(self.settings.schema_, self.settings.table).as_string()
+        indexes = (
+            f"CREATE INDEX CONCURRENTLY ON {table} {index.replace(') (', ') WHERE (')}"
+            for index in (WAITING_INDEX, RESERVED_INDEX)
+        )
+        return f"{longer}; with two indexes it takes far less: {'; '.join(indexes)}"
 
     def _values(self) -> dict[str, Any]:
         named = list(self.settings.queues)

@@ -37,9 +37,10 @@ SELECT pg_is_in_recovery() AS in_recovery,
        END::float8 AS replay_lag;
 
 -- name: table
--- Is there such a table, and what are its indexes, as "(columns) (condition)"? No row if there
--- is none. Waits for a lock on the table: pg_get_expr opens it.
-SELECT ARRAY(SELECT concat_ws(' ', '(' || array_to_string(
+-- Is there such a table, what are its indexes, as "(columns) (condition)", and how long may a
+-- question take? No row if there is no table. Waits for a lock on it: pg_get_expr opens it.
+SELECT current_setting('statement_timeout') AS time_limit,
+       ARRAY(SELECT concat_ws(' ', '(' || array_to_string(
                         ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true)
                                 FROM generate_series(1, i.indnkeyatts) AS n ORDER BY n), ', ') || ')',
                     pg_get_expr(i.indpred, i.indrelid))

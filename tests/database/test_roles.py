@@ -1,0 +1,182 @@
+"""What the exporter's role may, and what it must never use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import psycopg
+import pytest
+
+from exporter.demo.postgres import Postgres
+from exporter.sources.database.session import message
+
+from ..world import HandClock, add_jobs, poll, series, state, value, watched
+from .onlooker import Db, terminate
+
+Pair = tuple[str, str]
+
+
+@pytest.fixture
+def role(server: Postgres, dsn: str, db: Db) -> Iterator[str]:
+    """A role that may log in and nothing else; dropped at the end. Reach it with `as_role`."""
+    name = f"watcher_of_{db.info.dbname}"
+    db.execute(f"CREATE ROLE {name} LOGIN CONNECTION LIMIT 3".encode())
+    yield name
+    db.execute(f"DROP OWNED BY {name}; DROP ROLE {name}".encode())
+
+
+def as_role(dsn: str, role: str) -> str:
+    return dsn.replace("postgres@", f"{role}@")
+
+
+def test_the_least_privileged_role(dsn: str, db: Db, role: str) -> None:
+    """SELECT on the table, pg_monitor, three connections and a statement_timeout are all that is needed."""
+    db.execute(f"GRANT SELECT ON jobs TO {role}; GRANT pg_monitor TO {role}".encode())
+    db.execute(f"ALTER ROLE {role} SET statement_timeout = '2s'".encode())
+    add_jobs(db, ("default", None, 0))
+    with watched(as_role(dsn, role)) as watching:
+        poll(watching)
+        assert {state(watching, turn.collector.name).error for turn in watching.pollers[0].turns} == {""}
+        assert {note for turn in watching.pollers[0].turns for note in turn.state.notes} == set()
+        assert value(watching, "jobs", queue="default", state="ready") == 1
+        assert value(watching, "database_connections", pool="other", state="idle") is not None
+
+
+def test_without_select_jobs_alone_fails(dsn: str, db: Db, role: str) -> None:
+    """A role without SELECT on the table gives `permission` for `jobs`, and heals with the grant."""
+    with watched(as_role(dsn, role)) as watching:
+        poll(watching)
+        assert state(watching, "jobs").reason == "permission"
+        assert state(watching, "jobs").error == "permission denied for table jobs"
+        assert [state(watching, name).up for name in ("statistics", "activity", "sizes")] == [True, True, True]
+        assert "pg_monitor" in state(watching, "activity").notes[0]
+        assert value(watching, "database_connections", pool="other", state="idle") is None
+        db.execute(f"GRANT SELECT ON jobs TO {role}".encode())
+        poll(watching, "jobs")
+        assert state(watching, "jobs").up
+
+
+@pytest.mark.parametrize("server", ["debian"], indirect=True)
+def test_without_usage_of_the_schema(dsn: str, db: Db, role: str) -> None:
+    """A role that may not use the schema is `permission` too."""
+    db.execute("CREATE SCHEMA tenant_a; CREATE TABLE tenant_a.jobs (LIKE public.jobs)")
+    with watched(as_role(dsn, role), schema="tenant_a") as watching:
+        poll(watching, "jobs")
+        assert state(watching, "jobs").reason == "permission"
+        assert state(watching, "jobs").error == "permission denied for schema tenant_a"
+
+
+def test_rows_hidden_by_a_policy_are_no_zero(dsn: str, db: Db, role: str) -> None:
+    """Where row-level security would hide jobs from the role, `jobs` fails by `permission` and counts none."""
+    db.execute(f"GRANT SELECT ON jobs TO {role}; ALTER TABLE jobs ENABLE ROW LEVEL SECURITY".encode())
+    add_jobs(db, ("default", None, 0))
+    with watched(as_role(dsn, role), queues={"default": None}) as watching:
+        poll(watching, "jobs")
+        assert state(watching, "jobs").reason == "permission"
+        assert "row-level security" in state(watching, "jobs").error
+        assert value(watching, "jobs", state="ready") is None
+
+
+def test_only_the_catalogue_and_the_table_are_used(dsn: str, db: Db, role: str) -> None:
+    """Case 24. A search_path with `now()`, operators and views of others in it changes nothing of what is asked."""
+    db.execute(
+        f"""
+        CREATE SCHEMA evil; GRANT USAGE ON SCHEMA evil TO {role};
+        CREATE FUNCTION evil.trap() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RAISE 'trapped'; END $$;
+        CREATE FUNCTION evil.now() RETURNS timestamptz LANGUAGE sql AS $$ SELECT evil.trap()::timestamptz $$;
+        CREATE FUNCTION evil.set_config(text, text, bool) RETURNS text LANGUAGE sql AS $$ SELECT evil.trap() $$;
+        CREATE FUNCTION evil.current_setting(text) RETURNS text LANGUAGE sql AS $$ SELECT evil.trap() $$;
+        CREATE FUNCTION evil.differs(int, bigint) RETURNS bool LANGUAGE sql AS $$ SELECT evil.trap() IS NULL $$;
+        CREATE OPERATOR evil.<= (LEFTARG = int, RIGHTARG = bigint, FUNCTION = evil.differs);
+        CREATE OPERATOR evil.> (LEFTARG = int, RIGHTARG = bigint, FUNCTION = evil.differs);
+        CREATE VIEW evil.jobs AS SELECT evil.trap() AS queue;
+        CREATE VIEW evil.pg_class AS SELECT evil.trap()::oid AS oid;
+        CREATE VIEW evil.pg_stat_activity AS SELECT evil.trap() AS state;
+        ALTER ROLE {role} SET search_path = evil, pg_catalog, public;
+        GRANT SELECT ON jobs TO {role}; GRANT pg_monitor TO {role};
+    """.encode()
+    )
+    add_jobs(db, ("default", None, 30), ("default", 95, 400))
+    with psycopg.connect(as_role(dsn, role)) as trapped, pytest.raises(psycopg.Error, match="trapped"):
+        trapped.execute("SELECT now()")
+    with watched(as_role(dsn, role)) as watching:
+        poll(watching)
+        assert {state(watching, turn.collector.name).error for turn in watching.pollers[0].turns} == {""}
+        assert value(watching, "jobs", queue="default", state="ready") == 1
+        assert value(watching, "jobs", queue="default", state="expired") == 1
+
+
+LIMITS = """
+CREATE VIEW limits AS
+SELECT name || ' = ' || current_setting(name) AS queue, 0 AS available_at, NULL::int AS reserved_at
+  FROM unnest(ARRAY['statement_timeout', 'lock_timeout', 'transaction_read_only', 'transaction_isolation',
+                    'max_parallel_workers_per_gather', 'jit', 'search_path']) AS name
+"""
+
+
+@pytest.mark.parametrize("server", ["wheel"], indirect=True)
+@pytest.mark.parametrize(
+    ("timeouts", "in_force"),
+    [
+        (("0", "0"), ("900ms", "200ms")),
+        (("1h", "2min"), ("900ms", "200ms")),
+        (("500ms", "50ms"), ("500ms", "50ms")),
+    ],
+)
+def test_limits_in_force(dsn: str, db: Db, role: str, timeouts: Pair, in_force: Pair) -> None:
+    """While a question runs, each time limit is the tighter one of the role's and ours; it reads only, on one core."""
+    db.execute(LIMITS)
+    db.execute(
+        f"""
+        GRANT SELECT ON limits TO {role};
+        ALTER ROLE {role} SET statement_timeout = '{timeouts[0]}';
+        ALTER ROLE {role} SET lock_timeout = '{timeouts[1]}';
+        ALTER ROLE {role} SET default_transaction_isolation = 'serializable';
+    """.encode()
+    )
+    with watched(as_role(dsn, role), HandClock().clock, table="limits", timeout="1s") as watching:
+        poll(watching, "jobs")
+        queues = {dict(labels).get("queue") for _, labels in series(watching.exposition.page("text"))}
+        assert queues - {None} == {
+            f"statement_timeout = {in_force[0]}",
+            f"lock_timeout = {in_force[1]}",
+            "transaction_read_only = on",
+            "transaction_isolation = read committed",
+            "max_parallel_workers_per_gather = 0",
+            "jit = off",
+            "search_path = pg_catalog, pg_temp",
+        }
+
+
+@pytest.mark.parametrize("server", ["debian"], indirect=True)
+def test_case_9_too_many_rows_for_the_role(dsn: str, db: Db, role: str) -> None:
+    """Case 9. If counting takes longer than the role may, there is no number but a line with the limit and the indexes
+    that would help; these, pasted as they stand, make it exact."""
+    db.execute(f"ALTER ROLE {role} SET statement_timeout = '30ms'; GRANT SELECT ON jobs TO {role}".encode())
+    db.execute("""
+        INSERT INTO jobs (queue, payload, attempts, reserved_at, available_at, created_at)
+        SELECT 'queue ' || n % 40, repeat('x', 100), 0, CASE n % 3 WHEN 0 THEN now END, now - n % 2, now
+          FROM generate_series(1, 200000) AS n, (SELECT extract(epoch FROM now())::int AS now) AS clock
+    """)
+    with watched(as_role(dsn, role)) as watching:
+        poll(watching, "jobs")
+        assert state(watching, "jobs").reason == "timeout"
+        assert value(watching, "jobs", queue="queue 1", state="ready") is None
+        told, limit, *indexes = state(watching, "jobs").error.split("; ")
+        assert told == "canceling statement due to statement timeout"
+        assert limit == "it may take 30ms, the lower of the setting `timeout` and the role's statement_timeout"
+        for index in indexes:
+            db.execute(index.removeprefix("with two indexes it takes far less: ").encode())
+        db.execute(f"ALTER ROLE {role} SET statement_timeout = '2s'".encode())
+        db.execute("VACUUM ANALYZE jobs")
+        terminate(db)
+        poll(watching, "jobs")
+        assert state(watching, "jobs").error == ""
+        ready = db.execute("SELECT count(*) FROM jobs WHERE queue = 'queue 1' AND reserved_at IS NULL").fetchall()[0][0]
+        assert value(watching, "jobs", queue="queue 1", state="ready") == ready
+
+
+def test_a_last_moment_is_not_without_limit() -> None:
+    """When hardly any time is left the server's limits are a millisecond, and not 0, which would be none at all."""
+    text = message("sizes", 0.0001, {"schema": "public", "table": "jobs"}).as_string()
+    assert text.count(" 1)::bigint::text, true)") == 2
