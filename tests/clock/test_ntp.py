@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from itertools import pairwise
@@ -124,14 +125,9 @@ def test_case_74_all_dead_is_a_failure_with_the_reason_of_the_first(hand: HandCl
 
 def test_case_74_a_silent_server_leaves_the_other_its_time(hand: HandClock) -> None:
     """Case 74: of two servers each has half of the time allowed, so silence of the first costs the second nothing."""
-
-    def silence(request: bytes) -> Iterable[bytes]:
-        hand.pass_(1.0)  # so that the deadline, by hand, passes together with the real one
-        return []
-
-    with servers(hand, silence, Travel(hand)) as (silent, _):
-        ntp = Ntp(ClockSettings(ntp=("127.0.0.1", "127.0.0.2"), timeout=0.2), hand.clock, silent.port)
-        answers = ntp.fetch(Deadline(hand.mono + 0.2 + 1.0, hand.clock.mono))
+    with servers(hand, lambda packet: [], Travel(hand)) as (silent, _):
+        ntp = Ntp(ClockSettings(ntp=("127.0.0.1", "127.0.0.2")), port=silent.port)
+        answers = ntp.fetch(Deadline(time.monotonic() + 0.4))
     assert [answer.failure and answer.failure.reason for answer in answers] == ["timeout", None]
 
 
@@ -148,12 +144,12 @@ def test_case_74_no_old_offset_past_its_time_limit(hand: HandClock) -> None:
     assert watching.references() == set()
 
 
-@pytest.mark.parametrize(("code", "requests"), [(b"RATE", 6), (b"DENY", 3)])
+@pytest.mark.parametrize(("code", "requests"), [(b"RATE", 9), (b"DENY", 6)])
 def test_case_72_a_kiss_of_death_is_obeyed(hand: HandClock, code: bytes, requests: int) -> None:
     """Case 72: no offset, reason `kod`, and a server that wants to be left alone is asked a few times in hours."""
     with servers(hand, lambda packet: [bytes(Packet(packet, 5, 5, stratum=0, reference=code))]) as (server,):
         watching = Watching(hand, collector(hand, "127.0.0.1", port=server.port))
-        watching.play(3 * HOUR)
+        watching.play(6 * HOUR)
     assert watching.shown == set()
     assert set(watching.state().errors) == {"kod"}
     assert watching.state().up is False
@@ -161,6 +157,7 @@ def test_case_72_a_kiss_of_death_is_obeyed(hand: HandClock, code: bytes, request
     gaps = [later - earlier for earlier, later in pairwise(server.asked)]
     assert gaps == sorted(gaps)
     assert gaps[0] >= 4 * 64
+    assert gaps[-1] == gaps[-2] <= 1.2 * HOUR
 
 
 def test_case_72_forgiven_after_the_silence(hand: HandClock) -> None:
