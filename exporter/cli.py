@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections import defaultdict
 from pathlib import Path
 from threading import Event
 
@@ -116,9 +117,12 @@ def once(options: Options) -> int:
     wired = app.build(read_settings(options, "error"))
     wired.poll_once()
     show(wired.exposition.page("text").decode())
-    failed = [(key, state) for key, state in wired.board.read().items() if not state.up]
-    for key, state in failed:
-        print(f"queue-exporter: {key.source}/{key.collector}: {state.reason}: {state.error}", file=sys.stderr)
+    failed = defaultdict[str, list[str]](list)  # why → collectors
+    for key, state in wired.board.read().items():
+        if not state.up:
+            failed[f"{key.source}: {state.reason}: {state.error}"].append(key.collector)
+    for why, collectors in failed.items():
+        print(f"queue-exporter: {status.printable(why)} ({', '.join(collectors)})", file=sys.stderr)
     return FAILED if failed else FINE
 
 

@@ -89,10 +89,10 @@ def not_empty(secret: SecretStr) -> SecretStr:
     return secret
 
 
-def in_file(value: object, info: ValidationInfo) -> object:
+def in_file(value: object, info: ValidationInfo) -> str:
     """The secret in the file of this name, without the line end that editors add."""
     if not isinstance(value, str):
-        return value
+        raise ValueError("expected the path of a file")  # noqa: TRY004  # pydantic wants this one
     return documents.text(beside(Path(value), info), LARGEST_SECRET).rstrip("\r\n")
 
 

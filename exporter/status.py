@@ -22,6 +22,7 @@ UNKNOWN = "-"
 WIDEST = 40  # characters of a name that others are still lined up with
 WORKERS = {"now": "laravel_queue_workers", "outdated": "laravel_queue_workers_outdated"}
 CONNECTIONS = "laravel_queue_database_connections"
+CONNECTION_USAGE = "laravel_queue_database_connection_usage_ratio"
 
 
 class Verdict(IntEnum):
@@ -206,7 +207,8 @@ def worker_table(report: Report) -> Iterator[Row]:
 
 def connections(report: Report) -> Iterator[Row]:
     """How much of each database's connections is in use, and by which pools."""
-    usage, most, reserved = (report.values.get(f"{CONNECTIONS}_{of}", {}) for of in ("usage_ratio", "max", "reserved"))
+    most, reserved = report.values.get(f"{CONNECTIONS}_max", {}), report.values.get(f"{CONNECTIONS}_reserved", {})
+    usage = report.values.get(CONNECTION_USAGE, {})
     head = "CONNECTIONS"
     for (name,), ratio in usage.items():
         pools = Counter[str]()
@@ -224,12 +226,15 @@ def sources(report: Report) -> Iterator[Row]:
     seen = []
     for name, states in report.sources.items():
         newest = max((s.taken_at for s in states.values() if s.taken_at is not None), default=None)
-        seen.append(f"{name} {UNKNOWN if newest is None else f'{duration(max(0, report.wall - newest))} ago'}")
+        seen.append(f"{name} {'no answer' if newest is None else f'{duration(max(0, report.wall - newest))} ago'}")
     yield "SOURCES", " · ".join(seen)
     for name, states in report.sources.items():
+        said = defaultdict[str, list[str]](list)
         for collector, state in states.items():
-            for said in troubles(state, report):
-                yield f"  {name}/{collector}", said
+            for trouble in troubles(state, report):
+                said[trouble].append(collector)
+        for trouble, collectors in said.items():
+            yield f"  {name}" if len(collectors) == len(states) > 1 else f"  {name}/{', '.join(collectors)}", trouble
 
 
 def troubles(state: State, report: Report) -> Iterator[str]:
