@@ -13,8 +13,8 @@ from ...model import Metric, Note, Sample
 from ...timing import Clock, Deadline
 from . import metrics
 from .readings import Reading
-from .request import PORT, KissError, request
-from .settings import ClockSettings
+from .request import KissError, request
+from .settings import PORT, ClockSettings
 
 GO_AWAY = ("DENY", "RSTR")  # "stop sending packets to that server": RFC 5905, section 7.4
 FIRST_SILENCE, LONGEST_SILENCE = 4, 64  # intervals for which a server that said so is left alone

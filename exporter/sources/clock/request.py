@@ -11,7 +11,6 @@ from ...timing import Clock, Deadline
 from ..resolve import resolve
 from .readings import Reading
 
-PORT = 123
 CLIENT, SERVER = 3, 4  # modes
 NO_LEAP_KNOWN = 3  # the leap indicator of a server that is not synchronised
 UNSYNCHRONISED = 16  # stratum

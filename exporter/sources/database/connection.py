@@ -107,15 +107,17 @@ def with_addresses(params: Params, deadline: Deadline, resolve: Resolve = resolv
     if given["hostaddr"] or not given["host"] or len(ports) not in (1, len(hosts)):
         return params  # there is no name, or a mistake that psycopg has words for
     found, failures = [], []
+    reason: Reason = "dns"
     for at, host in enumerate(hosts):
         is_socket = not host or host.startswith(("/", "@"))
         try:
             addresses = [""] if is_socket else resolve(host, deadline.share(len(hosts) - at + 1))
         except SourceError as failure:
+            reason = failure.reason
             failures.append(str(failure))
         else:
             found += [(host, address, ports[at % len(ports)]) for address in addresses]
     if not found:
-        raise SourceError("dns", "; ".join(failures), unreachable=True)
+        raise SourceError(reason, "; ".join(failures), unreachable=True)
     host, hostaddr, port = (",".join(column) for column in zip(*found, strict=True))
     return params | {"host": host, "hostaddr": hostaddr, "port": port}

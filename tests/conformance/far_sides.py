@@ -1,0 +1,121 @@
+"""
+Every source with its far side in each mood. A new source is one function and one line in `FAR_SIDES`;
+a new collector of a source that is here is found by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Literal, NamedTuple
+
+import psycopg
+import pytest
+
+from exporter import app
+from exporter.demo.postgres import Postgres
+from exporter.errors import Reason
+from exporter.source import Source
+from exporter.sources.clock import source as clocks
+from exporter.sources.clock.readings import Reading, Readings
+from exporter.sources.clock.settings import ClockSettings
+
+from ..clock.server import NtpServer, Packet, Respond, Travel
+from ..database.proxies import Deaf, Peer, Proxy
+from ..world import HandClock, create_jobs, settings
+from .babbler import Babbler
+
+Mood = Literal["well", "refusing", "deaf", "babbling", "denying"]
+QUEUES = ("default", "mail")  # named in the settings; nothing is in them
+NUMBERS = count()
+STAGE = """
+CREATE SCHEMA {schema};
+DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$
+"""
+SECRET = "s3cret&p@ss wörd"  # of the far sides that know one
+
+
+class Opened(NamedTuple):
+    """A source, how its far side is taken away, and what must never be seen."""
+
+    source: Source
+    leave: Callable[[], None]
+    secrets: tuple[str, ...] = ()
+
+
+Open = Callable[[Mood, pytest.FixtureRequest, ExitStack], Opened]
+
+
+@dataclass(frozen=True)
+class FarSide:
+    """How to put the far side of one source into a mood, and the reason that its collectors then give."""
+
+    open: Open
+    reasons: Mapping[Mood, Reason]
+    asking_nobody: frozenset[str] = field(default=frozenset())  # collectors that need no far side
+    allowed_meanwhile: frozenset[str] = field(default=frozenset())  # collectors that work while it is denying
+
+
+def patience(mood: Mood) -> float:
+    """Seconds that a poll may take: few where a test has to wait for them."""
+    return 0.3 if mood == "deaf" else 5.0
+
+
+def database(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
+    """A PostgreSQL with an empty jobs table behind a proxy; denying, it keeps the table from us."""
+    server: Postgres = request.getfixturevalue("postgres18")
+    schema = f"conformance_{next(NUMBERS)}"
+    connection = stack.enter_context(psycopg.connect(server.dsn(), autocommit=True))
+    connection.execute(STAGE.format(schema=schema))
+    create_jobs(connection, f"{schema}.jobs")
+    peers: dict[Mood, Callable[[], Peer]] = {"deaf": Deaf, "babbling": Babbler}
+    peer = stack.enter_context(peers.get(mood, lambda: Proxy(("127.0.0.1", server.port)))())
+    if mood == "refusing":
+        peer.close()
+    user = "stranger" if mood == "denying" else "postgres"
+    config = settings(
+        peer.dsn(f"dbname=postgres user={user}"),
+        schema=schema,
+        password=SECRET,
+        timeout=patience(mood),
+        queues={queue: {"target_wait": "1m"} for queue in QUEUES},
+        pools={"default": {"application_name": "worker-*", "queues": ["default"], "timeout": "60s"}},
+    )
+    source = next(iter(app.sources(config)))
+    return Opened(source, peer.close, (SECRET, *config.secrets()))
+
+
+def clock(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
+    """Two NTP servers, and a database whose clock was read; denying, the servers send a kiss-o'-death."""
+    hand = HandClock()
+    moods: dict[Mood, Respond] = {
+        "deaf": lambda packet: [],
+        "babbling": lambda packet: [b"HTTP/1.1 400 Bad Request\r\n\r\n"],
+        "denying": lambda packet: [bytes(Packet(packet, 0, 0, stratum=0, reference=b"DENY"))],
+    }
+    respond = moods.get(mood, Travel(hand))
+    servers = stack.enter_context(ExitStack())
+    first = servers.enter_context(NtpServer(hand, respond))
+    servers.enter_context(NtpServer(hand, respond, "127.0.0.2", first.port))
+    if mood == "refusing":
+        servers.close()
+    readings = Readings()
+    readings.put(Reading("database:database", 5, 5, 5.1))
+    named = ClockSettings(ntp=("127.0.0.1", "127.0.0.2"), timeout=patience(mood))
+    return Opened(clocks.open(named, readings, port=first.port), servers.close)
+
+
+FAR_SIDES = {
+    "database": FarSide(
+        database,
+        {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
+        allowed_meanwhile=frozenset({"statistics", "activity", "sizes"}),
+    ),
+    "clock": FarSide(
+        clock,
+        {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "kod"},
+        asking_nobody=frozenset({"databases"}),
+    ),
+}
