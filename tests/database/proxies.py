@@ -41,6 +41,27 @@ class Deaf(Peer):
     """The kernel accepts, and nobody ever reads or says a word."""
 
 
+class Stranger(Peer):
+    """Answers whatever it is told with a text that is not PostgreSQL's."""
+
+    def __init__(self, text: bytes) -> None:
+        super().__init__()
+        self.text = text
+        Thread(target=self._answer, daemon=True).start()
+
+    def close(self) -> None:
+        _shut(self.listener, socket.SHUT_RDWR)  # wakes up who accepts
+        super().close()
+
+    def _answer(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                with client:
+                    client.recv(1024)
+                    client.sendall(self.text)
+
+
 class Absent(Peer):
     """As a host behind a firewall that drops everything: not even a connection comes about."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from functools import partial
 
@@ -48,6 +49,18 @@ def test_a_restart_heals_in_silence(restartable: Postgres) -> None:
         poll(watching)
         assert {state(watching, name).errors == {} for name in ("jobs", "statistics", "activity", "sizes")} == {True}
         assert value(watching, "jobs", state="ready") == 0
+
+
+def test_a_server_that_waits_for_its_last_client(restartable: Postgres) -> None:
+    """A server that is shutting down, and lets nobody in any more, is `loading`."""
+    with psycopg.connect(restartable.dsn()) as last, watched(restartable.dsn()) as watching:
+        last.execute("SELECT pg_backend_pid()")
+        assert restartable.process is not None
+        restartable.process.send_signal(signal.SIGTERM)
+        until(lambda: "stopping" in (restartable.data / "postmaster.pid").read_text())
+        poll(watching, "jobs")
+        assert state(watching, "jobs").reason == "loading"
+        assert "shutting down" in state(watching, "jobs").error
 
 
 def test_a_terminated_session_heals_in_silence(dsn: str, db: Db) -> None:

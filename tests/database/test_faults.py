@@ -19,7 +19,7 @@ from exporter.timing import Deadline
 
 from ..world import HandClock, add_jobs, poll, state, value, watched
 from .onlooker import Db
-from .proxies import Absent, Deaf, Proxy
+from .proxies import Absent, Deaf, Proxy, Stranger
 
 SLACK = 0.25  # seconds that a busy machine may add
 
@@ -71,6 +71,16 @@ def test_silent_in_the_middle(db18: Db, proxy: Proxy, passed: int) -> None:
         proxy.heal()
         poll(watching, "jobs")
         assert state(watching, "jobs").up
+
+
+@pytest.mark.parametrize("sslmode", ["disable", "require"])
+def test_a_peer_that_is_not_postgresql(sslmode: str) -> None:
+    """A web server at the DSN's address is `malformed`, told in one line."""
+    answer = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 4\r\n\r\noh?\n"
+    with Stranger(answer) as stranger, watched(stranger.dsn(f"user=app sslmode={sslmode}")) as watching:
+        poll(watching, "jobs")
+        assert state(watching, "jobs").reason == "malformed"
+        assert state(watching, "jobs").error.isprintable()
 
 
 def test_first_host_absent(db18: Db) -> None:

@@ -7,6 +7,7 @@ libpq and psycopg count whole seconds, two at least, and look names up without a
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
+from math import inf
 from typing import Any, TypeVar
 
 import psycopg
@@ -39,9 +40,10 @@ class Lenient(adapt.Loader):
 class Connection(psycopg.Connection[DictRow]):
     """A connection on which every wait ends at the deadline: a deaf peer outlasts any timeout of the server's."""
 
-    def __init__(self, pgconn: pq.abc.PGconn, deadline: Deadline) -> None:
+    deadline = Deadline(inf)  # each question brings its own
+
+    def __init__(self, pgconn: pq.abc.PGconn) -> None:
         super().__init__(pgconn, dict_row)
-        self.deadline = deadline
         self.autocommit = True  # what we send is a transaction by itself
         self.prepare_threshold = None  # a prepared statement would outlive it
         for name in TEXT_TYPES:
@@ -75,7 +77,7 @@ def connect(params: Params, deadline: Deadline, resolve: Resolve = resolve) -> C
     failures = []  # as text: an error would hold on to the socket that failed
     for tried, attempt in enumerate(attempts):
         try:
-            return Connection(_let_in(attempt, deadline.share(len(attempts) - tried)), deadline)
+            return Connection(_let_in(attempt, deadline.share(len(attempts) - tried)))
         except SourceError as failure:
             reason = failure.reason
             failures.append(str(failure))
@@ -100,7 +102,8 @@ def with_addresses(params: Params, deadline: Deadline, resolve: Resolve = resolv
     """
     The parameters with every host's addresses, so that nobody looks a name up after us.
 
-    Of several hosts it is enough that one has an address. Raises `SourceError("dns")`.
+    Of several hosts it is enough that one has an address. Raises `SourceError("dns")`. Only
+    the host of a `service=` is left to libpq, which waits for a name server as long as it takes.
     """
     given = {option.keyword.decode(): (option.val or b"").decode() for option in pq.Conninfo.get_defaults()} | params
     hosts, ports = given["host"].split(","), str(given["port"]).split(",")
