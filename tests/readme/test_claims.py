@@ -1,0 +1,126 @@
+"""What the README tells people to run is run, and what it says comes true."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import yaml
+
+from exporter import config
+from exporter.demo.postgres import Postgres
+
+from ..world import add_jobs, poll, state, value, watched
+from .blocks import block
+
+Db = psycopg.Connection[Any]
+
+
+def as_role(dsn: str) -> str:
+    """The same database for the README's role."""
+    return dsn.replace("postgres@", "queue_exporter:change-me@", 1)
+
+
+def drop_role(db: Db) -> None:
+    db.execute("DROP OWNED BY queue_exporter; DROP ROLE queue_exporter")
+
+
+def test_role_can_do_all_that_is_asked(dsn: str, db: Db) -> None:
+    """With the role that the README makes every collector is up, and none has anything to complain about."""
+    db.execute(block("sql", "CREATE ROLE"))
+    try:
+        with watched(as_role(dsn), queues={"default": {}}) as app:
+            poll(app)
+            for collector in ("jobs", "statistics", "activity", "sizes"):
+                assert state(app, collector).up, state(app, collector).error
+                assert not state(app, collector).notes
+            assert value(app, "jobs", queue="default", state="ready") == 0
+    finally:
+        drop_role(db)
+
+
+def test_role_can_do_nothing_else(dsn: str, db: Db) -> None:
+    """The README's role can neither change nor remove a job."""
+    db.execute(block("sql", "CREATE ROLE"))
+    add_jobs(db, ("default", None, 1))
+    try:
+        with psycopg.connect(as_role(dsn), autocommit=True) as limited:
+            for forbidden in ("DELETE FROM jobs", "UPDATE jobs SET attempts = 9", "TRUNCATE jobs", "DROP TABLE jobs"):
+                try:
+                    limited.execute(forbidden)
+                except psycopg.errors.InsufficientPrivilege:
+                    continue
+                raise AssertionError(f"{forbidden} went through")
+    finally:
+        drop_role(db)
+
+
+def test_without_pg_monitor_the_rest_is_there(dsn: str, db: Db) -> None:
+    """Without pg_monitor jobs, tuples, sizes and workers stay; what is hidden is absent, and a note says so."""
+    db.execute(block("sql", "CREATE ROLE").replace("GRANT pg_monitor TO queue_exporter;", ""))
+    pools = {"default": {"application_name": "worker-*", "queues": ["default"]}}
+    try:
+        with watched(as_role(dsn), pools=pools) as app:
+            poll(app)
+            assert value(app, "workers", pool="default") == 0
+            assert value(app, "table_dead_tuples") == 0
+            assert value(app, "table_size_bytes", part="heap") == 0
+            assert value(app, "database_connection_usage_ratio") is None
+            assert value(app, "database_connections", pool="default", state="idle") is None
+            assert "pg_monitor" in state(app, "activity").notes[0]
+    finally:
+        drop_role(db)
+
+
+def test_indexes_are_used_once_they_exist(dsn: str, db: Db) -> None:
+    """The two indexes that the README offers are found, and the jobs table itself is not read any more."""
+    for statement in block("sql", "CREATE INDEX").strip().split("\n"):
+        db.execute(statement)
+    add_jobs(db, *[("default", None, age) for age in range(2000)])
+    db.execute("VACUUM (ANALYZE) jobs")
+
+    def passes() -> int:
+        db.execute("SELECT pg_stat_force_next_flush()")
+        row = db.execute("SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'jobs'").fetchone()
+        return int(row[0]) if row else -1
+
+    before = passes()
+    with watched(dsn) as app:
+        poll(app, "jobs")
+        assert value(app, "jobs", queue="default", state="ready") == 2000
+    assert passes() == before
+
+
+def test_settings_are_accepted(tmp_path: Path) -> None:
+    """The README's settings file is one, and its second queue belongs to a second connection."""
+    text = block("yaml", "target_wait")
+    secret = tmp_path / "secret"
+    secret.write_text("a secret")
+    (tmp_path / "file.yml").write_text(text.replace("/run/secrets/queue-exporter", str(secret)))
+    settings = config.load(tmp_path / "file.yml", {})
+    connection = settings.connections["database"]
+    assert connection.connection_of("exports", "database") == "database-long"
+    assert connection.retry_after_of("exports") == 1500
+    assert connection.pools["default"].queues == ("default",)
+
+
+def test_scrape_configuration_is_one(tmp_path: Path) -> None:
+    """Prometheus itself accepts the README's scrape configuration."""
+    (tmp_path / "prometheus.yml").write_text(block("yaml", "scrape_configs"))
+    command = ["promtool", "check", "config", str(tmp_path / "prometheus.yml")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert yaml.safe_load(block("yaml", "scrape_configs"))["scrape_configs"][0]["job_name"] == "laravel-queue-exporter"
+
+
+def test_versions_are_those_that_were_run(postgres18: Postgres, postgres_debian: Postgres) -> None:
+    """The PostgreSQL versions that the README names are those that the tests have run."""
+    from .blocks import README
+
+    said = README.read_text("utf-8").partition("## Versions")[2]
+    for server in (postgres18, postgres_debian):
+        with psycopg.connect(server.dsn()) as connection:
+            major = connection.info.server_version // 10000
+            assert f"PostgreSQL {major}" in said or f"and {major}" in said
