@@ -57,12 +57,12 @@ def test_reference_example(dsn: str, jobs: Db) -> None:
         assert value(app, "queues", connection="database") == 2
 
 
-def test_case_13_a_queue_that_lost_its_rows_says_zero(dsn: str, jobs: Db) -> None:
+def test_case_13_a_queue_that_lost_its_rows_says_zero(dsn: str, db: Db) -> None:
     """Case 13: a queue whose rows are gone says zero in every state, never the old number."""
-    add_jobs(jobs, ("a", None, 5), ("b", None, 500), ("b", 200, 500))
+    add_jobs(db, ("a", None, 5), ("b", None, 500), ("b", 200, 500))
     with watched(dsn) as app:
         poll(app, "jobs")
-        jobs.execute("DELETE FROM jobs WHERE queue = 'b'")
+        db.execute("DELETE FROM jobs WHERE queue = 'b'")
         poll(app, "jobs")
         assert by_state(app, "b") == counts()
         assert value(app, "oldest_job_age_seconds", queue="b") == 0
@@ -70,27 +70,27 @@ def test_case_13_a_queue_that_lost_its_rows_says_zero(dsn: str, jobs: Db) -> Non
         assert by_state(app, "a") == counts(ready=1)
 
 
-def test_case_33_delayed_jobs_are_no_backlog(dsn: str, jobs: Db) -> None:
+def test_case_33_delayed_jobs_are_no_backlog(dsn: str, db: Db) -> None:
     """Case 33: a hundred delayed jobs are delayed, not ready, and have no age."""
-    add_jobs(jobs, *[("default", None, -1000)] * 100)
+    add_jobs(db, *[("default", None, -1000)] * 100)
     with watched(dsn) as app:
         poll(app, "jobs")
         assert by_state(app, "default") == counts(delayed=100)
         assert value(app, "oldest_job_age_seconds", queue="default") == 0
 
 
-def test_case_34_states_stand_apart(dsn: str, jobs: Db) -> None:
+def test_case_34_states_stand_apart(dsn: str, db: Db) -> None:
     """Case 34: ready, delayed and reserved jobs are told apart, and there is no sum of them under any name."""
-    add_jobs(jobs, *[("default", None, 1)] * 3, *[("default", None, -50)] * 5, *[("default", 1, 1)] * 2)
+    add_jobs(db, *[("default", None, 1)] * 3, *[("default", None, -50)] * 5, *[("default", 1, 1)] * 2)
     with watched(dsn) as app:
         poll(app, "jobs")
         assert by_state(app, "default") == counts(ready=3, delayed=5, reserved=2)
         assert 10 not in [sample.value for sample in state(app, "jobs").samples]
 
 
-def test_case_35_retry_after_decides_what_is_expired(dsn: str, jobs: Db) -> None:
+def test_case_35_retry_after_decides_what_is_expired(dsn: str, db: Db) -> None:
     """Case 35: a job held for 95 s is expired with retry_after 90 and merely reserved with 900, queue by queue."""
-    add_jobs(jobs, ("short", 95, 95), ("long", 95, 95))
+    add_jobs(db, ("short", 95, 95), ("long", 95, 95))
     with watched(dsn, queues={"long": {"retry_after": "15m"}}) as app:
         poll(app, "jobs")
         assert by_state(app, "short") == counts(expired=1)
@@ -101,10 +101,10 @@ def test_case_35_retry_after_decides_what_is_expired(dsn: str, jobs: Db) -> None
         assert value(app, "retry_after_seconds", queue="long") == 900
 
 
-def test_case_40_clocks_that_are_ahead(dsn: str, jobs: Db) -> None:
+def test_case_40_clocks_that_are_ahead(dsn: str, db: Db) -> None:
     """Case 40: a job from a host whose clock is ahead is delayed until the database's clock says so; no age is ever
     negative."""
-    add_jobs(jobs, ("default", None, -1), ("default", -30, 5))
+    add_jobs(db, ("default", None, -1), ("default", -30, 5))
     with watched(dsn) as app:
         poll(app, "jobs")
         assert value(app, "oldest_reserved_job_age_seconds", queue="default") == 0
@@ -118,7 +118,7 @@ def test_case_40_clocks_that_are_ahead(dsn: str, jobs: Db) -> None:
         assert value(app, "oldest_job_age_seconds", queue="default") in (0, 1)
 
 
-def test_case_44_named_queues_say_zero_from_the_first_poll(dsn: str, jobs: Db) -> None:
+def test_case_44_named_queues_say_zero_from_the_first_poll(dsn: str, db: Db) -> None:
     """Case 44: on an empty table each queue in the settings says zero in each state, from the first poll on."""
     with watched(dsn, queues={"default": {}, "mail": {"target_wait": 30}}) as app:
         assert value(app, "target_wait_seconds", queue="mail") == 30  # known before anything was asked
@@ -147,10 +147,10 @@ def test_times_that_cannot_be_are_counted_and_left_out_of_ages(dsn: str, jobs: D
         assert value(app, "oldest_reserved_job_age_seconds", queue="default") in (3, 4)
 
 
-def test_a_second_connection_on_the_table_has_its_own_label(dsn: str, jobs: Db) -> None:
+def test_a_second_connection_on_the_table_has_its_own_label(dsn: str, db: Db) -> None:
     """A queue of Laravel's second connection carries that connection's name wherever it is told of, found ones the
     first's."""
-    add_jobs(jobs, ("exports", 1000, 1000), ("found", None, 1))
+    add_jobs(db, ("exports", 1000, 1000), ("found", None, 1))
     exports = {"connection": "database-long", "retry_after": "25m", "target_wait": "15m"}
     pools = {"long": {"application_name": "long-*", "queues": ["exports"], "timeout": "20m"}}
     with watched(dsn, queues={"exports": exports, "default": {}}, pools=pools) as app:

@@ -22,7 +22,7 @@ Numbers = dict[str, list[float]]  # by queue, in the order of NUMBERS
 
 TABLES = 1000
 ROUND = 50  # tables that are looked at with the same settings
-IN_PARTS = 5  # one in so many is looked at in the partitioned layouts too, which take longest
+IN_PARTS = 10  # one in so many is looked at in the partitioned layouts too, which take longest
 NAMES = ("", "default", "default ", " default", "Default", "a'b", 'a"b', "a%sb%", "{jobs}", "a\\b\nc", "é🚀", "q" * 255)
 LARGEST = 2**31 - 1  # 2038-01-19: the last moment that Laravel's columns can hold
 
