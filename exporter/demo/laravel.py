@@ -63,9 +63,12 @@ class Record:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """The payload, read."""
-        fields: dict[str, Any] = json.loads(self.payload)
-        return fields
+        """The payload, read; nothing if it is not JSON, or not an object."""
+        try:
+            fields = json.loads(self.payload)
+        except ValueError:
+            return {}
+        return fields if isinstance(fields, dict) else {}
 
 
 def migrate(connection: Connection, autovacuum_threshold: int) -> None:

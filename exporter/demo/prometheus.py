@@ -23,12 +23,13 @@ class Prometheus:
     """One server, in a temporary folder. A context manager: leaves no process and no file behind."""
 
     def __init__(self, program: str, target: str, interval: int) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="queue-exporter-prometheus-"))
+        self.folder = tempfile.TemporaryDirectory(prefix="queue-exporter-prometheus-", ignore_cleanup_errors=True)
         self.listen = f"127.0.0.1:{free_port()}"
-        config = self.folder / "prometheus.yml"
+        folder = Path(self.folder.name)
+        config = folder / "prometheus.yml"
         config.write_text(CONFIG.format(target=target, interval=interval))
-        command = [program, f"--config.file={config}", f"--storage.tsdb.path={self.folder / 'data'}"]
-        with (self.folder / "log").open("wb") as log:
+        command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
+        with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
                 [*command, f"--web.listen-address={self.listen}"],
                 stdout=log,
@@ -47,7 +48,7 @@ class Prometheus:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.cleanup()
 
 
 def found() -> str | None:

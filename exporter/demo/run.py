@@ -103,17 +103,18 @@ def populate(world: World, say: Say) -> None:
 
 
 def explain(incident: str | None, say: Say) -> None:
-    """What is going on, and where to look."""
+    """Where everything is, what is going on, and where to look."""
+    say(f"the exporter is on http://{LISTEN} (metrics: http://{LISTEN}/metrics)")
     if incident is None:
         say(f"nothing is wrong in this world; --incident {'|'.join(INCIDENTS)} rehearses what can go wrong")
     else:
         say(f"incident {incident}: {INCIDENTS[incident].description} Look at:")
         for line in INCIDENTS[incident].look_at:
             say(f"  {line}")
-    say(f"the exporter is on http://{LISTEN} (metrics: http://{LISTEN}/metrics); Ctrl-C stops everything")
+    say("Ctrl-C stops everything")
 
 
-def exporter_settings(plan: Plan, dsn: str, listen: str = LISTEN) -> dict[str, Any]:
+def exporter_settings(plan: Plan, dsn: str) -> dict[str, Any]:
     """The settings of an exporter that knows this world."""
     pools: dict[str, dict[str, Any]] = {
         pool.name: {"application_name": pool.application_name, "queues": list(pool.queues), "timeout": pool.timeout}
@@ -129,7 +130,7 @@ def exporter_settings(plan: Plan, dsn: str, listen: str = LISTEN) -> dict[str, A
         "pools": pools | {"web": {"application_name": "web"}},
         "cache": {"table": "cache", "prefix": CACHE_PREFIX},
     }
-    return {"web": {"listen": listen}, "connections": {"database": database}}
+    return {"web": {"listen": LISTEN}, "connections": {"database": database}}
 
 
 def stop_when_the_terminal_closes(stop: Event) -> None:

@@ -52,14 +52,17 @@ class Worker:
     def process(self, record: Record) -> None:
         """Run a job to its end, whatever that is."""
         fields = record.fields
-        name, tries = fields["displayName"], _first(fields["maxTries"], self.pool.tries)
+        if "displayName" not in fields:  # no payload of Laravel's: it vanishes, and only a log says so
+            laravel.delete(self.connection, record)
+            return
+        name, tries = fields["displayName"], _first(fields.get("maxTries"), self.pool.tries)
         if tries and record.attempts > tries:
             text = f"Illuminate\\Queue\\MaxAttemptsExceededException: {name} has been attempted too many times."
             laravel.fail(self.connection, record, text + TRACE, self.now())
             return
         job = self.plan.jobs.get(name, Job(name))
         seconds = self.chance.uniform(*job.seconds)
-        timeout = _first(fields["timeout"], self.pool.timeout)
+        timeout = _first(fields.get("timeout"), self.pool.timeout)
         if timeout and seconds > timeout:
             self.rest(timeout)
             self.time_out(record, name, last=0 < tries <= record.attempts)
@@ -90,9 +93,9 @@ class Worker:
 
     def backoff(self, record: Record) -> int:
         """Seconds until the next try: of the job itself (the last of its list from then on), else of the pool."""
-        own = record.fields["backoff"]
+        own = record.fields.get("backoff")
         if own is None:
-            return int(_first(record.fields["delay"], self.pool.backoff))
+            return int(_first(record.fields.get("delay"), self.pool.backoff))
         steps = own.split(",")
         return int(steps[min(record.attempts, len(steps)) - 1])
 

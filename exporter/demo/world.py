@@ -93,7 +93,7 @@ class World:
     def _supervise(self, pool: Pool, first: Connection) -> None:
         """Supervisor: a worker that ends is started again, with a connection of its own."""
         connection: Connection | None = first
-        while not self.stopping.is_set():
+        while connection or not self.stopping.is_set():
             try:
                 with connection or self.connect(pool.application_name) as own:
                     Worker(self.plan, pool, own, self.wall, self.rest, self.chance).run()

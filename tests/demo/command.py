@@ -22,8 +22,10 @@ from ..patience import until
 
 STARTING = 60.0  # seconds; a slow machine may need them, the demo needs a few
 STOPPING = 15.0
-PACKAGES_NOT_NEEDED = ("pip", "setuptools", "mypy*", "*mypyc*", "ruff*", "*pytest*", "hypothesis*", "pygments", "rich")
-LIBRARY_NOT_NEEDED = ("site-packages", "dist-packages", "config-*", "test", "idlelib", "ensurepip", "lib2to3")
+NOT_NEEDED = (
+    *("include", "*.a", "config-*", "test", "idlelib", "ensurepip", "lib2to3", "tkinter", "distutils"),
+    *("pip", "setuptools", "mypy*", "*mypyc*", "ruff*", "*pytest*", "hypothesis*", "pygments", "rich", "hatchling"),
+)  # much of an installation, and none of it is run here
 
 
 class Demo:
@@ -117,12 +119,12 @@ def owned_by_nobody(folder: Path) -> tuple[list[str], dict[str, str]]:
     base = Path(sys.base_prefix)
     (folder / "bin").mkdir()
     shutil.copy(base / "bin" / version, folder / "bin")
-    shutil.copytree(library, folder / "lib" / version, ignore=shutil.ignore_patterns(*LIBRARY_NOT_NEEDED))
+    ignored = shutil.ignore_patterns(*NOT_NEEDED, "site-packages", "dist-packages")
+    shutil.copytree(library, folder / "lib" / version, ignore=ignored)
     for shared in (base / "lib").glob("libpython*.so.*"):
         shutil.copy(shared, folder / "lib")
     for path in packages:
-        ignored = shutil.ignore_patterns(*PACKAGES_NOT_NEEDED)
-        shutil.copytree(path, folder / "packages", ignore=ignored, dirs_exist_ok=True)
+        shutil.copytree(path, folder / "packages", ignore=shutil.ignore_patterns(*NOT_NEEDED), dirs_exist_ok=True)
     shutil.copytree(Path(exporter.__file__).parent, folder / "packages" / "exporter", dirs_exist_ok=True)
     environment = {
         "PYTHONHOME": str(folder),

@@ -145,6 +145,14 @@ def test_job_without_timeout_runs_on(connection: Connection, hand: HandClock, ma
     assert rows(connection, hand) == []
 
 
+@pytest.mark.parametrize("text", ["broken json", '{"not":"laravel"}', "[1]"])
+def test_what_is_no_job_vanishes(connection: Connection, hand: HandClock, make_worker: MakeWorker, text: str) -> None:
+    """A row that Laravel cannot read is gone after its turn: neither in jobs nor in failed_jobs."""
+    laravel.push(connection, "default", text, int(hand.wall))
+    assert make_worker(a_plan(), POOL).turn() is True
+    assert (rows(connection, hand), failures(connection)) == ([], [])
+
+
 def test_fast_clock_takes_what_is_not_its_own(connection: Connection, hand: HandClock, make_worker: MakeWorker) -> None:
     """A machine that is 40 s ahead takes delayed jobs early and held ones too soon, and writes its own time."""
     ahead = make_worker(a_plan(INVOICE), Pool("vm-b", ("default",), workers=1, ahead=40.0))
