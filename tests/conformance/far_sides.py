@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import count
+from threading import Event
 from typing import Literal, NamedTuple
 
 import psycopg
@@ -38,9 +39,10 @@ SECRET = "s3cret&p@ss wörd"  # of the far sides that know one
 
 
 class Opened(NamedTuple):
-    """A source, how its far side is taken away, and what must never be seen."""
+    """A source, how its far side falls silent or goes away, and what must never be seen."""
 
     source: Source
+    hush: Callable[[], None]
     leave: Callable[[], None]
     secrets: tuple[str, ...] = ()
 
@@ -70,8 +72,9 @@ def database(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Op
     connection = stack.enter_context(psycopg.connect(server.dsn(), autocommit=True))
     connection.execute(STAGE.format(schema=schema))
     create_jobs(connection, f"{schema}.jobs")
+    proxy = stack.enter_context(Proxy(("127.0.0.1", server.port)))
     peers: dict[Mood, Callable[[], Peer]] = {"deaf": Deaf, "babbling": Babbler}
-    peer = stack.enter_context(peers.get(mood, lambda: Proxy(("127.0.0.1", server.port)))())
+    peer = stack.enter_context(peers[mood]()) if mood in peers else proxy
     if mood == "refusing":
         peer.close()
     user = "stranger" if mood == "denying" else "postgres"
@@ -84,18 +87,19 @@ def database(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Op
         pools={"default": {"application_name": "worker-*", "queues": ["default"], "timeout": "60s"}},
     )
     source = next(iter(app.sources(config)))
-    return Opened(source, peer.close, (SECRET, *config.secrets()))
+    return Opened(source, proxy.swallow, peer.close, (SECRET, *config.secrets()))
 
 
 def clock(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
     """Two NTP servers, and a database whose clock was read; denying, the servers send a kiss-o'-death."""
-    hand = HandClock()
+    hand, silent = HandClock(), Event()
     moods: dict[Mood, Respond] = {
+        "well": lambda packet: [] if silent.is_set() else Travel(hand)(packet),
         "deaf": lambda packet: [],
         "babbling": lambda packet: [b"HTTP/1.1 400 Bad Request\r\n\r\n"],
         "denying": lambda packet: [bytes(Packet(packet, 0, 0, stratum=0, reference=b"DENY"))],
     }
-    respond = moods.get(mood, Travel(hand))
+    respond = moods.get(mood, moods["well"])
     servers = stack.enter_context(ExitStack())
     first = servers.enter_context(NtpServer(hand, respond))
     servers.enter_context(NtpServer(hand, respond, "127.0.0.2", first.port))
@@ -104,7 +108,7 @@ def clock(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opene
     readings = Readings()
     readings.put(Reading("database:database", 5, 5, 5.1))
     named = ClockSettings(ntp=("127.0.0.1", "127.0.0.2"), timeout=patience(mood))
-    return Opened(clocks.open(named, readings, port=first.port), servers.close)
+    return Opened(clocks.open(named, readings, port=first.port), silent.set, servers.close)
 
 
 FAR_SIDES = {

@@ -51,6 +51,19 @@ def test_each_collector_fails_by_name_and_in_time(far_side: FarSide, open_in: Op
         assert (error.reason if error else None) == (None if collector.name in works else far_side.reasons[mood])
 
 
+def test_a_far_side_that_falls_silent_is_a_timeout(far_side: FarSide, open_in: OpenIn) -> None:
+    """A connection that has answered before and then swallows everything costs the time of one poll, and no more."""
+    opened = open_in("well")
+    for collector in opened.source.collectors:
+        collector.fetch(Deadline(time.monotonic() + 5))
+    opened.hush()
+    for collector in opened.source.collectors:
+        began = time.monotonic()
+        error = failure(collector, 0.2)
+        assert time.monotonic() - began < 0.2 + SLACK, collector.name
+        assert (error.reason if error else None) == (None if collector.name in far_side.asking_nobody else "timeout")
+
+
 @pytest.mark.parametrize("mood", MOODS)
 def test_failures_are_told_without_a_secret(open_in: OpenIn, mood: Mood, caplog: pytest.LogCaptureFixture) -> None:
     """A failure has a message of one line, and no spelling of a secret is in it or in a log at any level."""
@@ -64,11 +77,14 @@ def test_failures_are_told_without_a_secret(open_in: OpenIn, mood: Mood, caplog:
     assert not [text for text in told for secret in opened.secrets if secret in text]
 
 
-def test_a_far_side_that_is_gone_is_asked_once(far_side: FarSide, open_in: OpenIn) -> None:
+def test_a_far_side_that_is_gone_is_asked_once(
+    far_side: FarSide, open_in: OpenIn, caplog: pytest.LogCaptureFixture
+) -> None:
     """When there is no connection, the first collector's failure stands for all that need it."""
     states = polled(Poller(open_in("refusing").source, Board()))
     assert all(state.polls == 1 for state in states.values())
     assert {name for name, state in states.items() if not state.up} == set(states) - far_side.asking_nobody
+    assert len(caplog.records) == 1  # one attempt, one line
 
 
 def test_a_far_side_that_goes_away_is_noticed(far_side: FarSide, open_in: OpenIn) -> None:
