@@ -36,6 +36,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
+    default_request_version = "HTTP/1.0"  # or what cannot be parsed would be answered without a head
     wbufsize = -1  # head and body go out together
 
     def do_GET(self) -> None:

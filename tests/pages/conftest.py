@@ -1,0 +1,22 @@
+"""One server for the tests that only ask it something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from exporter.queues import JOBS
+from exporter.server import Server
+
+from .serving import board, serving
+
+HOSTILE = '<script>alert("1")</script>&\n\x1b[2J\\'
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    """Its pages show two queues, one of them with a name that must be escaped everywhere."""
+    samples = [JOBS(3, "database", queue, "ready") for queue in ("default", HOSTILE)]
+    with serving(board(samples)) as running:
+        yield running
