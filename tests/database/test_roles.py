@@ -10,6 +10,7 @@ import pytest
 from exporter.demo.postgres import Postgres
 from exporter.sources.database.session import message
 
+from ..patience import until
 from ..world import HandClock, add_jobs, poll, series, state, value, watched
 from .onlooker import Db, terminate
 
@@ -159,12 +160,15 @@ def test_case_9_too_many_rows_for_the_role(dsn: str, db: Db, role: str) -> None:
           FROM generate_series(1, 200000) AS n, (SELECT extract(epoch FROM now())::int AS now) AS clock
     """)
     with watched(as_role(dsn, role)) as watching:
-        poll(watching, "jobs")
+
+        def advice() -> list[str]:
+            poll(watching, "jobs")
+            return state(watching, "jobs").error.split("; ")[1:]
+
+        limit, *indexes = until(advice)  # on a busy machine even a smaller question may take too long
+        assert limit == "it may take 30ms, the lower of the setting `timeout` and the role's statement_timeout"
         assert state(watching, "jobs").reason == "timeout"
         assert value(watching, "jobs", queue="queue 1", state="ready") is None
-        told, limit, *indexes = state(watching, "jobs").error.split("; ")
-        assert told == "canceling statement due to statement timeout"
-        assert limit == "it may take 30ms, the lower of the setting `timeout` and the role's statement_timeout"
         for index in indexes:
             db.execute(index.removeprefix("with two indexes it takes far less: ").encode())
         db.execute(f"ALTER ROLE {role} SET statement_timeout = '2s'".encode())
