@@ -16,6 +16,7 @@ from exporter.app import sources
 from exporter.config import parse
 from exporter.model import Metric
 from exporter.source import Source
+from exporter.status import Amount
 
 from . import contract
 
@@ -81,18 +82,20 @@ def test_every_metric_is_published_by_somebody() -> None:
     assert {metric for metrics in DEFINED.values() for metric in metrics} == registered
 
 
-def test_a_limit_compares_what_has_the_same_labels() -> None:
-    """A limit that is a metric has the labels of what it limits; otherwise nothing would ever be over it."""
-    for metrics in DEFINED.values():
-        for metric in metrics:
-            if metric.limit is None:
-                continue
-            if isinstance(metric.limit.bound, Metric):
-                assert metric.limit.bound.labels == metric.labels, metric.name
-            if metric.limit.where is not None:
-                assert metric.limit.where[0] in metric.labels, metric.name
-            assert 0 < metric.limit.soon <= 1, metric.name
-            assert metric.limit.says.format(value=1, bound=2), metric.name
+LIMITED = [metric for metrics in DEFINED.values() for metric in metrics if metric.limit is not None]
+
+
+@pytest.mark.parametrize("metric", LIMITED, ids=lambda metric: metric.name)
+def test_a_limit_finds_what_it_compares_with(metric: Metric) -> None:
+    """Another metric in a limit has no label that the limited one lacks; otherwise nothing would ever be over it."""
+    limit = metric.limit
+    assert limit is not None
+    for other in (limit.bound, limit.beside):
+        assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
+    assert limit.where is None or limit.where[0] in metric.labels
+    assert 0 < limit.soon <= 1
+    one = Amount(metric, 1)
+    assert limit.says.format(value=one, bound=one, beside=one)
 
 
 def test_reasons_are_the_closed_set() -> None:
@@ -112,4 +115,4 @@ def test_a_name_that_is_spelled_out_exists() -> None:
     """Where the code names a metric without importing it, a slip of the pen would compare with nothing, silently."""
     for path in Path(exporter.__path__[0]).rglob("*.py"):
         for name in re.findall(r"laravel_queue_\w+(?=[\"{ ])", path.read_text("utf-8")):
-            assert name in DEFINED, path.name
+            assert name in contract.LABELS, path.name

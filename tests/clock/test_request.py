@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
 from collections.abc import Iterable
 
 import pytest
@@ -199,3 +202,19 @@ def test_a_coarse_clock_is_no_fault(hand: HandClock) -> None:
     with NtpServer(hand, lambda packet: [bytes(Packet(packet, hand.wall - 1 / 64, hand.wall))]) as server:
         reading = ask(hand, server)
     assert 0 < abs(reading.offset) <= reading.error + 1e-6
+
+
+def test_requests_leave_nothing_behind(hand: HandClock) -> None:
+    """Five hundred requests, answered or not, leave threads and descriptors as they were."""
+    travel = Travel(hand)
+
+    def footprint() -> tuple[int, int]:
+        return threading.active_count(), len(os.listdir("/proc/self/fd"))
+
+    with NtpServer(hand, lambda packet: travel(packet) if len(server.asked) % 2 else [b"no"]) as server:
+        before = footprint()
+        for _ in range(500):
+            with contextlib.suppress(SourceError):
+                ask(hand, server)
+        assert footprint() == before
+    assert len(server.asked) == 500

@@ -71,6 +71,14 @@ def test_a_limit_of_one_state_leaves_the_others_alone() -> None:
     assert findings(*jobs, JOBS(0, "database", "mail", "expired")) == [("database/default", "2 expired", True)]
 
 
+def test_a_sentence_may_count_and_may_name_what_stands_beside() -> None:
+    """One job is a job, two are jobs, and another number of the same queue stands where the sentence wants it."""
+    limit = Limit(0, "{value:job} past {beside}", "Expired", beside=TARGET)
+    late = Metric("laravel_queue_late_jobs", "Late.", QUEUE, limit=limit)
+    found = findings(late(1, "a", "x"), late(2, "a", "y"), late(3, "a", "z"), constants=(TARGET(90, "a", "x"),))
+    assert [says for _, says, _ in found] == ["1 job past 1m 30s", "2 jobs past -", "3 jobs past -"]
+
+
 def test_the_worst_comes_first() -> None:
     """Over comes before soon, then how many times the limit; a limit of zero is exceeded most of all."""
     targets = tuple(TARGET(60, "database", name) for name in "ab")
