@@ -58,7 +58,7 @@ class Watching:
     def __init__(self, hand: HandClock, ntp: Ntp, readings: Readings | None = None) -> None:
         self.hand, self.board, self.shown = hand, Board(), set[str]()
         self.exposition = Exposition(self.board, hand.clock)
-        source = Source("clock", (Databases(readings or Readings(hand.clock)), ntp), timeout=2.0)
+        source = Source("clock", (Databases(readings or Readings(hand.clock), ntp.interval), ntp), 2.0)
         self.poller = Poller(source, self.board, hand.clock, lambda: 0.0)
         self.scraped_until, self.until = hand.mono + 300, 0.0
 
