@@ -48,7 +48,7 @@ class Scripted:
         act = self.acts(now) if callable(self.acts) else self.acts[min(len(self.asked), len(self.acts) - 1)]
         self.asked.append(now)
         self.hand.pass_(act.cost)
-        if act.failure is not None and not isinstance(act.failure, ZeroDivisionError):
+        if isinstance(act.failure, SourceError):
             raise act.failure
         return act
 

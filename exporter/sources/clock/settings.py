@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field
 
 from ...settings import Name, Seconds, Settings, at_least, each_once
 
-PORT = 123
+PORT = 123  # of every NTP server; a test has its own
 SHORTEST_INTERVAL = 64.0  # seconds between two requests to one NTP server: what its operators expect
 
 
