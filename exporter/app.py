@@ -16,7 +16,7 @@ from .pages import Pages
 from .poller import Poller
 from .server import Server, open_server
 from .source import Source
-from .sources.clock.readings import Readings
+from .sources.readings import Readings
 from .timing import Clock
 from .web import Gate
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import psycopg
 
-from exporter.sources.clock.readings import Reading, Readings
+from exporter.sources.readings import Reading, Readings
 
 from ..world import HandClock, poll, value, watched
 

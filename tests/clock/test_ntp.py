@@ -19,8 +19,8 @@ from exporter.source import Source
 from exporter.sources.clock import metrics
 from exporter.sources.clock.databases import Databases
 from exporter.sources.clock.ntp import Ntp
-from exporter.sources.clock.readings import Reading, Readings
 from exporter.sources.clock.settings import ClockSettings
+from exporter.sources.readings import Reading, Readings
 from exporter.timing import Deadline
 
 from ..world import HandClock, series

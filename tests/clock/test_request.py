@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.errors import SourceError
-from exporter.sources.clock.readings import Reading
 from exporter.sources.clock.request import KissError, apart, request, timestamp
+from exporter.sources.readings import Reading
 from exporter.timing import Deadline
 
 from ..world import HandClock

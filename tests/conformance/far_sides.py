@@ -20,8 +20,8 @@ from exporter.demo.postgres import Postgres
 from exporter.errors import Reason
 from exporter.source import Source
 from exporter.sources.clock import source as clocks
-from exporter.sources.clock.readings import Reading, Readings
 from exporter.sources.clock.settings import ClockSettings
+from exporter.sources.readings import Reading, Readings
 
 from ..clock.server import NtpServer, Packet, Respond, Travel
 from ..database.proxies import Deaf, Peer, Proxy

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
+from ..readings import Reading, Readings
 from . import metrics
-from .readings import Reading, Readings
 
 INTERVAL = 15.0  # seconds
 

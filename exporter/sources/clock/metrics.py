@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...model import Metric, Sample
-from .readings import Reading
+from ..readings import Reading
 
 OFFSET = Metric("laravel_queue_clock_offset_seconds", "Reference clock minus the exporter's clock.", ("reference",))
 ERROR = Metric(

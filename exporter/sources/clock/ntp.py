@@ -11,8 +11,8 @@ from typing import NamedTuple
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Clock, Deadline
+from ..readings import Reading
 from . import metrics
-from .readings import Reading
 from .request import KissError, request
 from .settings import PORT, ClockSettings
 

@@ -8,8 +8,8 @@ import ntplib
 
 from ...errors import SourceError
 from ...timing import Clock, Deadline
+from ..readings import Reading
 from ..resolve import resolve
-from .readings import Reading
 
 CLIENT, SERVER = 3, 4  # modes
 NO_LEAP_KNOWN = 3  # the leap indicator of a server that is not synchronised

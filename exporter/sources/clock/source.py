@@ -7,9 +7,9 @@ from typing import Any
 from ...model import Metric
 from ...source import Collector, Source
 from ...timing import Clock
+from ..readings import Readings
 from . import metrics
 from .databases import Databases
-from .readings import Readings
 from .settings import PORT, ClockSettings
 
 NAME = "clock"

@@ -19,7 +19,7 @@ from psycopg import sql
 
 from ...errors import SourceError
 from ...timing import BELIEF, Clock, Deadline
-from ..clock.readings import Reading, Readings
+from ..readings import Reading, Readings
 from .connection import Connection, connect
 from .errors import question_failed
 from .settings import Database

@@ -8,7 +8,7 @@ from ... import queues
 from ...model import Metric, Sample
 from ...source import Source
 from ...timing import Clock
-from ..clock.readings import Readings
+from ..readings import Readings
 from .activity import WORKER_TIMEOUT, Activity
 from .jobs import Jobs, queue_settings
 from .session import Session

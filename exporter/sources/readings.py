@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from threading import Lock
 from typing import NamedTuple
 
-from ...timing import Clock
+from ..timing import Clock
 
 A_MINUTE = 60.0  # seconds
 
