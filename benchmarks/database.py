@@ -102,7 +102,8 @@ def work(db: psycopg.Connection[Any]) -> str:
     (start,) = db.execute("SELECT pg_current_wal_lsn()").fetchone() or (None,)
     for _ in range(JOBS):
         db.execute(
-            "INSERT INTO jobs (queue, payload, attempts, available_at, created_at) VALUES ('a', repeat('x', 1000), 0, 1, 1)"
+            "INSERT INTO jobs (queue, payload, attempts, available_at, created_at)"
+            " VALUES ('a', repeat('x', 1000), 0, 1, 1)"
         )
         db.execute("UPDATE jobs SET reserved_at = 1, attempts = 1 WHERE id = currval('jobs_id_seq')")
         db.execute("DELETE FROM jobs WHERE id = currval('jobs_id_seq')")

@@ -1,9 +1,10 @@
 """
 How fast a scrape is answered: `python -m benchmarks.scrape [SCRAPES]`.
 
-The exporter runs as a process of its own and polls each second. Over one connection, as Prometheus
-keeps it, each scrape follows the one before at once; a scrape ends when the page is read. `cpu` is
-what the whole exporter took in the meantime, its polls included, per scrape.
+The exporter runs as a process of its own and polls each second, much more often than it would.
+Each scrape follows the one before at once; it begins with connecting, since the exporter ends a
+connection with its page, and ends when the page is read. `cpu` is what the whole exporter took
+in the meantime, its polls included, per scrape.
 """
 
 from __future__ import annotations

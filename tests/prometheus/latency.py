@@ -51,7 +51,7 @@ def in_trouble(page: Series) -> bool:
 
 
 def scrape(target: str, times: int) -> Scrapes:
-    """Scrape so often over one connection, one after the other, reading each page to its end."""
+    """Scrape so often, one after the other, reading each page to its end; the time includes connecting anew."""
     connection = http.client.HTTPConnection(target, timeout=30)
     seconds, pages, until = [], [], time.perf_counter() + PATIENCE
     for number in range(times):
