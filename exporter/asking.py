@@ -15,7 +15,6 @@ from .pages import VERDICT
 from .status import Verdict
 
 PATIENCE = 3.0  # seconds for each step of the conversation
-LONGEST = 1024 * 1024  # bytes of a report
 HERE = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104  # where one listens, and where one asks
 
 
@@ -53,7 +52,8 @@ def ask(where: Where) -> tuple[str, Verdict]:
         raise ConfigError("--url: expected a URL such as http://127.0.0.1:10087/") from None
     try:
         connection.request("GET", parts.path or "/", headers={"Accept": "text/plain", **_login(parts)})
-        return _report(connection.getresponse())
+        with connection.getresponse() as response:
+            return _report(response)
     except (OSError, HTTPException, UnicodeError) as error:
         why = getattr(error, "verify_message", None) or getattr(error, "strerror", None) or str(error) or repr(error)
         raise NoAnswerError(why) from None
@@ -87,4 +87,4 @@ def _report(response: HTTPResponse) -> tuple[str, Verdict]:
         verdict = Verdict(int(response.getheader(VERDICT, "")))
     except ValueError:
         raise NoAnswerError("another program answers there") from None
-    return response.read(LONGEST).decode(), verdict
+    return response.read().decode(), verdict

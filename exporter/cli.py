@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import io
 import logging
 import os
 import signal
@@ -65,7 +66,8 @@ def incident(name: str) -> str:
 def main(argv: list[str] | None = None) -> int:
     """Run a command. Returns the exit status: 0 fine, 1 over a limit or failed, 2 usage or settings, 3 blind."""
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]  # whatever the locale
+        if isinstance(stream, io.TextIOWrapper):  # none if it was closed
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale
     options = parser().parse_args(argv, namespace=Options())
     try:
         return COMMANDS[options.command](options)
@@ -80,10 +82,11 @@ def main(argv: list[str] | None = None) -> int:
 def show(text: str) -> None:
     """Print to standard output. A reader that has gone, as `head` does, changes no exit status."""
     try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains again at its end
+        print(text, end="", flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at its end
+        if not isinstance(error, BrokenPipeError):
+            raise SystemExit(f"queue-exporter: the output cannot be written: {error.strerror}") from None
 
 
 def until_stopped() -> Event:

@@ -87,4 +87,4 @@ def set_up(level: str, form: Form, secrets: Secrets) -> None:
 
 
 def _uncaught(thread: str, caught: Any) -> None:
-    log.critical("a bug of ours", extra={"thread": thread}, exc_info=caught)
+    log.critical("a bug of ours", extra={"in_thread": thread}, exc_info=caught)
