@@ -1,0 +1,1 @@
+"""The tables of the README that are made from the code. `python -m tests.readme` writes them anew."""

@@ -1,0 +1,84 @@
+"""The README's tables of metrics and settings, made from the code that they describe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from exporter import exposition
+from exporter.config import Config
+from exporter.model import Metric
+from exporter.settings import Settings
+from exporter.sources.clock import source as clock
+from exporter.sources.database import source as database
+from exporter.sources.database.settings import Database
+
+README = Path(__file__).parents[2] / "README.md"
+METRICS: tuple[Metric, ...] = (*database.METRICS, *clock.METRICS, *exposition.METRICS)
+NAMES = {"queues": "QUEUE", "pools": "POOL"}  # what stands for a key that the user chooses
+APART = ("connections", "config_file")  # a table of its own, and a file of its own
+
+
+def table(*rows: tuple[str, ...]) -> str:
+    """Rows as Markdown, the first one as the head."""
+    head, *body = rows
+    lines = (head, ("---",) * len(head), *body)
+    return "".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines)
+
+
+def metrics() -> str:
+    """Every metric once, in the order of their sources."""
+    rows = [(f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), m.help) for m in METRICS]
+    return table(("metric", "type", "labels", "meaning"), *dict.fromkeys(rows))
+
+
+def settings() -> str:
+    """One table for the file, one for a connection of each driver."""
+    head = ("setting", "default", "meaning")
+    connection = "A connection of the driver `database`, under `connections.NAME`:"
+    return f"{table(head, *rows(Config))}\n{connection}\n\n{table(head, *rows(Database))}"
+
+
+def rows(model: type[Settings], path: str = "") -> Iterator[tuple[str, ...]]:
+    """A row for each setting of the model that says what it is, and for those below it."""
+    for name, field in model.model_fields.items():
+        at = f"{path}{field.alias or name}"
+        if field.description:
+            yield f"`{at}`", default(field), field.description
+        for below in models(field.annotation) if name not in APART else ():
+            yield from rows(below, f"{at}.{NAMES[name]}." if name in NAMES else f"{at}.")
+
+
+def models(annotation: Any) -> Iterator[type[Settings]]:
+    """The models in a type: itself, or what a mapping or an option holds."""
+    if isinstance(annotation, type) and issubclass(annotation, Settings):
+        yield annotation
+    for part in get_args(annotation):
+        yield from models(part)
+
+
+def default(field: FieldInfo) -> str:
+    """The default as one would write it; nothing where there is none."""
+    value = field.get_default(call_default_factory=True)
+    if value is PydanticUndefined:
+        return "needed"
+    if value in (None, (), {}) or isinstance(value, Settings):
+        return ""
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}s`" if isinstance(value, float) else f"`{value}`"
+
+
+def written(readme: str) -> str:
+    """The README with its tables as they are now."""
+    for name, text in (("metrics", metrics()), ("settings", settings())):
+        before, begin, rest = readme.partition(f"<!-- {name} -->\n")
+        _, end, after = rest.partition(f"<!-- /{name} -->\n")
+        if not (begin and end):
+            raise ValueError(f"README.md: expected the lines <!-- {name} --> and <!-- /{name} -->")
+        readme = f"{before}{begin}\n{text}\n{end}{after}"
+    return readme

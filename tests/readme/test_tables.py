@@ -1,0 +1,56 @@
+"""The README says what the code does: its tables are made from it, and they are not stale."""
+
+from __future__ import annotations
+
+import pytest
+
+from exporter.config import Config
+
+from .tables import METRICS, README, metrics, settings, written
+
+
+def test_the_tables_are_not_stale() -> None:
+    """Who changes a metric or a setting runs `python -m tests.readme`."""
+    readme = README.read_text("utf-8")
+    assert written(readme) == readme, "stale: run python -m tests.readme"
+
+
+def test_every_metric_has_a_row() -> None:
+    """Each name once, with type and labels."""
+    rows = metrics().splitlines()[2:]
+    assert [row.split("`")[1] for row in rows] == list(dict.fromkeys(metric.name for metric in METRICS))
+    assert "| `laravel_queue_source_polls_total` | counter | `source`, `collector` | " in metrics()
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "| `web.listen` | `0.0.0.0:10087` | ",
+        "| `clock.interval` | `64s` | ",
+        "| `driver` | needed | ",
+        "| `password_file` |  | ",
+        "| `schema` | `public` | ",
+        "| `retry_after` | `90s` | ",
+        "| `discover` | `true` | ",
+        "| `queues.QUEUE.connection` |  | ",
+        "| `pools.POOL.application_name` |  | ",
+        "| `cache.table` | `cache` | ",
+    ],
+)
+def test_settings_have_their_paths_and_defaults(row: str) -> None:
+    """As one writes them in the file."""
+    assert row in settings()
+
+
+def test_every_setting_says_what_it_is() -> None:
+    """A setting without a description would be missing in the table."""
+    assert Config.model_fields.keys() == {"web", "connections", "clock"}
+    rows = [line.split(" | ") for line in settings().splitlines() if line.startswith("| `")]
+    assert all(len(row) == 3 and row[2].removesuffix(" |") for row in rows)
+    assert len(rows) > 30
+
+
+def test_markers_are_needed() -> None:
+    """Without the place for a table nothing is written."""
+    with pytest.raises(ValueError, match="expected the lines <!-- metrics --> and <!-- /metrics -->"):
+        written("# README\n<!-- settings -->\n<!-- /settings -->\n")
