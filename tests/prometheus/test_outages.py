@@ -52,20 +52,18 @@ def test_values_vanish_while_the_database_is_gone_and_come_back(own_server: Post
 
 def test_case_11_slow_question_outlives_the_scrapes(own_server: Postgres, tmp_path: Path) -> None:
     """Case 11: a question that takes longer than a scrape may is answered, while every scrape is answered at once."""
-    with (
-        psycopg.connect(own_server.dsn(), autocommit=True) as connection,
-        Serving(tmp_path, own_server.dsn(), table="seen", timeout="10s", interval="1s") as exporter,
-        Prometheus(exporter.target) as prometheus,
-    ):
+    settings = {"table": "seen", "timeout": "10s", "interval": "1s"}
+    with psycopg.connect(own_server.dsn(), autocommit=True) as connection:
         connection.execute(VIEW.format(seconds=0))
         add_jobs(connection, ("default", None, 5))
-        until(lambda: prometheus.value(JOBS) == 1)
-        connection.execute(VIEW.format(seconds=3))
-        add_jobs(connection, ("default", None, 5))
-        until(lambda: prometheus.value(JOBS) == 2)
-        until(lambda: (prometheus.value(TOOK) or 0) > 3)
-        answered_at = prometheus.value(LAST_SUCCESS) or 0
-        scrapes = [at for at, _ in prometheus.query("up[1h]")[0].samples]
-        assert sum(answered_at - 3 < at < answered_at for at in scrapes) >= 2
-        assert prometheus.value("min_over_time(up[1h])") == 1
-        assert prometheus.value("max_over_time(scrape_duration_seconds[1h]) < 1")
+        with Serving(tmp_path, own_server.dsn(), **settings) as exporter, Prometheus(exporter.target) as prometheus:
+            until(lambda: prometheus.value(JOBS) == 1)
+            connection.execute(VIEW.format(seconds=3))
+            add_jobs(connection, ("default", None, 5))
+            until(lambda: prometheus.value(JOBS) == 2)
+            until(lambda: (prometheus.value(TOOK) or 0) > 3)
+            answered_at = prometheus.value(LAST_SUCCESS) or 0
+            scrapes = [at for at, _ in prometheus.query("up[1h]")[0].samples]
+            assert sum(answered_at - 3 < at < answered_at for at in scrapes) >= 2
+            assert prometheus.value("min_over_time(up[1h])") == 1
+            assert prometheus.value("max_over_time(scrape_duration_seconds[1h]) < 1")
