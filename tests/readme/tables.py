@@ -17,6 +17,8 @@ from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
 from exporter.sources.database.settings import Database
 
+from . import sample
+
 README = Path(__file__).parents[2] / "README.md"
 METRICS: tuple[Metric, ...] = (*database.METRICS, *clock.METRICS, *exposition.METRICS)
 NAMES = {"queues": "QUEUE", "pools": "POOL"}  # what stands for a key that the user chooses
@@ -74,8 +76,8 @@ def default(field: FieldInfo) -> str:
 
 
 def written(readme: str) -> str:
-    """The README with its tables as they are now."""
-    for name, text in (("metrics", metrics()), ("settings", settings())):
+    """The README with its sample and its tables as they are now."""
+    for name, text in (("status", sample.page()), ("metrics", metrics()), ("settings", settings())):
         before, begin, rest = readme.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- /{name} -->\n")
         if not (begin and end):
