@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from typing import Any, Literal
 
 Form = Literal["logfmt", "json"]
@@ -53,8 +54,8 @@ class Line(logging.Formatter):
         return quoted(shown) if self.form == "json" else logfmt(shown)
 
     def _shown(self, value: object) -> object:
-        """Numbers as they are, all else as text without secrets."""
-        return value if isinstance(value, int | float) else self.secrets.hide(str(value))
+        """Numbers that JSON has as they are, all else as text without secrets."""
+        return value if isinstance(value, int | float) and isfinite(value) else self.secrets.hide(str(value))
 
 
 def quoted(value: object) -> str:

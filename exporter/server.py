@@ -120,7 +120,7 @@ class Server(ThreadingMixIn, TCPServer):
             if since <= before:
                 self.clients.pop(client, None)
                 with suppress(OSError):
-                    socket.socket.shutdown(client, socket.SHUT_RDWR)  # below TLS, which would wait for the client
+                    socket.socket.shutdown(client, socket.SHUT_RDWR)  # below TLS, which is not for two threads
 
     def get_request(self) -> tuple[Any, Any]:
         """A new client. The handshake of TLS waits for the client's own thread."""

@@ -82,6 +82,7 @@ def test_values_of_every_kind(form: Form, value: object) -> None:
     assert written.isprintable()
     assert "hunter2" not in written
     assert "error" in read_back(form, written)
+    assert "NaN" not in written
 
 
 def fail(why: str) -> None:

@@ -72,3 +72,14 @@ def test_a_dsn_in_the_environment_is_enough(dsn18: str, db18: Db) -> None:
     once = run("once", env={"QUEUE_EXPORTER_DSN": dsn18})
     assert once.status == 0
     assert 'laravel_queue_jobs{connection="database",queue="mail",state="ready"} 1.0' in once.out
+
+
+def test_the_variables_of_libpq_are_enough(tmp_path: Path, dsn18: str, db18: Db) -> None:
+    """A connection without a DSN goes where PGHOST and the others lead."""
+    add_jobs(db18, ("mail", None, 5))
+    (tmp_path / "queue.yml").write_text("connections: {database: {driver: database}}")
+    info = db18.info
+    env = {"PGHOST": info.host, "PGPORT": str(info.port), "PGUSER": info.user, "PGDATABASE": info.dbname}
+    once = run("once", "--config", tmp_path / "queue.yml", env=env)
+    assert (once.status, once.err) == (0, "")
+    assert 'queue="mail",state="ready"} 1.0' in once.out

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import html
 import re
+import socket
+from threading import Thread
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.board import Board, Key, State
+from exporter.exposition import Exposition
+from exporter.pages import Pages
 from exporter.queues import JOBS, TARGET_WAIT
-from exporter.server import Server
+from exporter.server import Server, open_server
+from exporter.web import Gate, WebConfig
 
 from .conftest import HOSTILE
 from .serving import board, connect, get, rest, serving
@@ -82,6 +87,20 @@ def test_hostile_names_stay_text(server: Server) -> None:
     as_text = get(server, "/").body.decode()
     assert "\x1b" not in as_text + as_html
     assert html.unescape(re.findall("<pre>(.*)</pre>", as_html, re.DOTALL)[0]) == as_text
+
+
+@pytest.mark.parametrize(("host", "asked"), [("::1", "::1"), ("::", "::1"), ("::", "127.0.0.1"), ("", "127.0.0.1")])
+def test_where_it_listens(host: str, asked: str) -> None:
+    """On one address of IPv6, on all of both kinds, or on all of IPv4."""
+    shown = board()
+    server = open_server((host, 0), Pages(shown, Exposition(shown), Gate({})), WebConfig())
+    thread = Thread(target=server.serve)
+    thread.start()
+    with socket.create_connection((asked, server.port), timeout=10) as client:
+        client.sendall(b"GET /-/healthy HTTP/1.1\r\n\r\n")
+        assert rest(client).endswith(b"\r\n\r\nok\n")
+    server.stop()
+    thread.join()
 
 
 def test_the_status_page_tells_its_verdict() -> None:

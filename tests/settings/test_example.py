@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from exporter import config
 from exporter.errors import ConfigError
 
 from .complaints import complaint, complaints, load
-
-README = Path(__file__).parents[2] / "README.md"
 
 EXAMPLE = """
 web: {listen: "0.0.0.0:10087", config_file: web.yml}       # TLS and basic auth in the format of the toolkit
@@ -73,16 +69,6 @@ def test_parts_that_can_be_switched_off() -> None:
     """Null means none: no failed_jobs table, no cache."""
     database = load("connections: {d: {driver: database, failed_table: null, cache: null}}").connections["d"]
     assert (database.failed_table, database.cache) == (None, None)
-
-
-@pytest.mark.parametrize("block", re.findall(r"```yaml\n(connections:.*?)```", README.read_text("utf-8"), re.DOTALL))
-def test_the_examples_of_the_readme(tmp_path: Path, block: str) -> None:
-    """What somebody copies from the README is understood, once the secret's file is there."""
-    for path in re.findall(r"password_file: (\S+)", block):
-        (tmp_path / "secret").write_text("hunter2")
-        block = block.replace(path, str(tmp_path / "secret"))
-    assert complaints(block) == []
-    assert yaml.safe_load(block) is not None
 
 
 def test_two_places_cannot_give_one_name() -> None:

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from exporter import app
 from exporter.settings import seconds
 
+from ..world import series
 from .complaints import ONE, complaint, complaints, load
 
 LONG = "x" * 300
@@ -115,12 +117,14 @@ def test_addresses_that_are_none(listen: str) -> None:
     "name", ['"instance', "__x", "9a", "a b", "ключ", "🚀", "a,b=c", "x" * 255, "a.b/c", "{}", "-"]
 )
 def test_case_30_hostile_names_that_can_be_shown(name: str) -> None:
-    """Case 30. A connection, a pool and a queue may have any name that fits on one line."""
+    """Case 30. A connection, a pool and a queue may have any name that fits on one line, and it is shown exactly."""
     quoted = name.replace("'", "''")
-    connection = f"{{driver: database, queues: {{'{quoted}': }}, pools: {{'{quoted}': {{role: a}}}}}}"
+    pool = f"{{role: a, timeout: 60s, queues: ['{quoted}']}}"
+    connection = f"{{driver: database, queues: {{'{quoted}': }}, pools: {{'{quoted}': {pool}}}}}"
     settings = load(f"connections: {{'{quoted}': {connection}}}")
-    assert list(settings.connections) == [name]
-    assert list(settings.connections[name].queues) == list(settings.connections[name].pools) == [name]
+    page = series(app.build(settings).exposition.page("text"))
+    labels = (("connection", name), ("pool", name), ("queue", name))
+    assert page["laravel_queue_worker_timeout_seconds", labels] == 60
 
 
 @pytest.mark.parametrize("name", ["a\\nb", "\\0", "\\u202E", "\\uD800", "\\x1B[2J", "", LONG, "\\u2028"])
