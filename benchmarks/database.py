@@ -75,7 +75,7 @@ def measure(dsn: str, db: psycopg.Connection[Any], rows: int, indexes: str) -> N
         for _ in range(REPEATS):
             poller.poll(turn)
             assert turn.state.up, turn.state.error
-            times.append(turn.cost * 1000)
+            times.append(turn.took * 1000)
         taken[turn.collector.name] = statistics.median(times)
     poller.source.close()
     before = buffers(db)

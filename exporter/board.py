@@ -1,13 +1,13 @@
 """
 The board: the last word of each collector, and until when it may be believed.
 
-A poller publishes by replacing one frozen `State`; a reader takes a copy of the map.
+A poller publishes by replacing the map of frozen states; a reader keeps the one it got.
 So a reader sees each collector whole or not at all, and waits for none of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
@@ -75,3 +75,11 @@ class Board:
         """All states, as of now; the mapping never changes afterwards."""
         with self._lock:
             return self._states
+
+
+def shown(constants: Iterable[Sample], states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
+    """All samples that may be shown at this moment: the settings', and those of the states that are fresh."""
+    yield from constants
+    for state in states.values():
+        if state.fresh(mono):
+            yield from state.samples

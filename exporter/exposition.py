@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from threading import Lock
 from typing import Literal, NamedTuple
 
@@ -14,14 +14,14 @@ from prometheus_client.openmetrics.exposition import generate_latest as openmetr
 from prometheus_client.registry import Collector as Registry
 
 from . import __version__
-from .board import Board, Key, State
+from .board import Board, Key, State, shown
 from .errors import REASONS
 from .model import Metric, Sample
 from .timing import Clock
 
 Format = Literal["text", "openmetrics"]
-Family = GaugeMetricFamily | CounterMetricFamily
-END = b"# EOF\n"  # closes an OpenMetrics page
+Values = dict[tuple[str, ...], float]  # of one metric, by label values
+END = b"# EOF\n"  # closes an OpenMetrics page, so it comes once, after the process's own metrics
 
 OF = ("source", "collector")
 UP = Metric("laravel_queue_source_up", "Whether the last poll succeeded.", OF)
@@ -56,27 +56,20 @@ def health(key: Key, state: State, mono: float) -> Iterator[Sample]:
     yield BUSY(state.busy, *key)
 
 
-def visible(constants: Iterable[Sample], states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
-    """All that may be shown: the settings, the health of every collector, the samples of the fresh ones."""
+def visible(board: Board, states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
+    """All that may be shown, and the health of every collector."""
     yield BUILD(1, __version__)
-    yield from constants
     for key, state in states.items():
         yield from health(key, state, mono)
-        if state.fresh(mono):
-            yield from state.samples
+    yield from shown(board.constants, states, mono)
 
 
-def families(samples: Iterable[Sample]) -> Iterator[Family]:
-    """Group samples by metric. One label set has one value: the last one given."""
-    by_metric: dict[Metric, dict[tuple[str, ...], float]] = defaultdict(dict)
+def grouped(samples: Iterable[Sample]) -> dict[Metric, Values]:
+    """The samples by metric, in the order of its name. One label set has one value: the last one given."""
+    groups: dict[Metric, Values] = defaultdict(dict)
     for sample in samples:
-        by_metric[sample.metric][tuple(map(encodable, sample.labels))] = sample.value
-    for metric, values in sorted(by_metric.items(), key=lambda item: item[0].name):
-        build = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
-        family: Family = build(metric.name, metric.help, labels=metric.labels)
-        for labels, value in sorted(values.items()):
-            family.add_metric(labels, value)
-        yield family
+        groups[sample.metric][tuple(map(encodable, sample.labels))] = sample.value
+    return dict(sorted(groups.items(), key=lambda group: group[0].name))
 
 
 def encodable(label: str) -> str:
@@ -84,14 +77,25 @@ def encodable(label: str) -> str:
     return label.encode("utf-8", "replace").decode("utf-8")
 
 
-class Snapshot(Registry):
-    """What the board shows at one moment, in the form that the client library renders."""
+class OneFamily(Registry):
+    """One metric with its values, in the form that the client library renders."""
 
-    def __init__(self, samples: Iterable[Sample]) -> None:
-        self.samples = samples
+    def __init__(self, metric: Metric, values: Values) -> None:
+        self.metric, self.values = metric, values
 
-    def collect(self) -> Iterator[Family]:
-        return families(self.samples)
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+        build = CounterMetricFamily if self.metric.kind == "counter" else GaugeMetricFamily
+        family = build(self.metric.name, self.metric.help, labels=self.metric.labels)
+        for labels, value in sorted(self.values.items()):
+            family.add_metric(labels, value)
+        yield family
+
+
+class Kept(NamedTuple):
+    """A family as rendered last time: most of them are the same from one publication to the next."""
+
+    values: Values
+    lines: bytes
 
 
 class Rendered(NamedTuple):
@@ -113,6 +117,7 @@ class Exposition:
         self.board, self.clock = board, clock
         self._lock = Lock()  # a slow render must not overwrite a newer one
         self._rendered: dict[Format, Rendered] = {}  # in the formats that somebody reads
+        self._kept: dict[tuple[Format, str], Kept] = {}
         self._process = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=self._process)
@@ -124,24 +129,33 @@ class Exposition:
         if rendered is None or self.clock.mono() > rendered.until:
             with self._lock:
                 rendered = self._render(form)
-        if form == "text":
-            return rendered.page + text_format(self._process)
-        return rendered.page.removesuffix(END) + _openmetrics(self._process)
+        return rendered.page + RENDER[form](self._process)
 
     def _published(self) -> None:
         with self._lock:
-            for form in self._rendered:
+            read, self._rendered = self._rendered, {}  # whatever happens now, no old page stays
+            for form in read:
                 self._render(form)
 
     def _render(self, form: Format) -> Rendered:
         mono, states = self.clock.mono(), self.board.read()
-        snapshot = Snapshot(visible(self.board.constants, states, mono))
-        page = text_format(snapshot) if form == "text" else _openmetrics(snapshot)
+        families = grouped(visible(self.board, states, mono))
+        page = b"".join(self._lines(form, metric, values) for metric, values in families.items())
         believed = [state.good_until for state in states.values() if state.fresh(mono)]
         rendered = self._rendered[form] = Rendered(page, min(believed, default=float("inf")))
         return rendered
+
+    def _lines(self, form: Format, metric: Metric, values: Values) -> bytes:
+        kept = self._kept.get((form, metric.name))
+        if kept is None or kept.values != values:
+            lines = RENDER[form](OneFamily(metric, values)).removesuffix(END)
+            kept = self._kept[form, metric.name] = Kept(values, lines)
+        return kept.lines
 
 
 def _openmetrics(registry: Registry) -> bytes:
     page: bytes = openmetrics_format(registry)  # type: ignore[no-untyped-call]  # the client library has no types here
     return page
+
+
+RENDER: dict[Format, Callable[[Registry], bytes]] = {"text": text_format, "openmetrics": _openmetrics}

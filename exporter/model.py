@@ -31,8 +31,8 @@ class Metric:
             raise ValueError(f"{self.name}: counters, and only counters, end in _total")
 
     def __call__(self, value: float, *labels: str) -> Sample:
-        if len(labels) != len(self.labels):
-            raise ValueError(f"{self.name} takes labels {self.labels}, got {labels}")
+        if len(labels) != len(self.labels) or not all(isinstance(label, str) for label in labels):
+            raise ValueError(f"{self.name} takes texts for {self.labels}, got {labels}")
         return Sample(self, labels, float(value))
 
 
@@ -70,6 +70,11 @@ class Sample(NamedTuple):
 
 
 class Note(NamedTuple):
-    """Something that a collector could not see, in one sentence for a person; not a failure."""
+    """
+    Something that a collector could not see, in one sentence for a person; not a failure.
+
+    With `withholds` it says why nothing of the collector may be shown, although it was answered.
+    """
 
     text: str
+    withholds: bool = False

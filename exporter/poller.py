@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import random
+from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from .board import Board, Key, State
 from .errors import Reason, SourceError
 from .model import Note, Sample
 from .source import Collector, Source
-from .timing import BELIEF, LONGEST_BACKOFF, Clock, Deadline, Need, backoff, stretch
+from .timing import BELIEF, FAILURES_PAID, PAID_OVER, Clock, Deadline, Need, backoff, stretch
 
 log = logging.getLogger(__name__)
 
@@ -33,7 +34,12 @@ class Turn:
     state: State
     due: float  # on the monotonic clock
     took: float = 0.0  # seconds that its last poll kept the far side busy
-    cost: float = 0.0  # the same of the last poll that succeeded
+    costs: deque[float] = field(default_factory=lambda: deque(maxlen=PAID_OVER))  # the same of those that succeeded
+
+    @property
+    def need(self) -> Need:
+        """What it costs on average, so that one slow answer does not silence it for minutes."""
+        return Need(self.collector.interval, sum(self.costs) / max(1, len(self.costs)))
 
 
 class Poller:
@@ -41,8 +47,9 @@ class Poller:
     Polls the collectors of one source, one at a time, until told to stop.
 
     A poll that succeeds is paid for by the source's duty. Those that fail are paid for apart:
-    retries of one source together take one timeout a minute at most, in turns, so a far side
-    in trouble is not asked in vain by each collector, and is seen healed within a minute.
+    retries of one source together take two seconds a minute at most, in turns, so a far side
+    in trouble is not asked in vain by each collector. With a timeout of up to two seconds it
+    is seen healed within a minute.
 
     A poll stuck past its deadline needs no watchdog: its state grows old, and whoever
     reads the board sees that.
@@ -101,16 +108,18 @@ class Poller:
         return tuple(turn.collector.measure(raw, self.clock.wall()))
 
     def _succeed(self, turn: Turn, began: float, results: tuple[Sample | Note, ...]) -> None:
-        turn.cost = turn.took
+        turn.costs.append(turn.took)
+        notes = [result for result in results if isinstance(result, Note)]
+        withheld = any(note.withholds for note in notes)
         was, interval = turn.state, self._interval(turn)
         turn.due = began + interval
         turn.state = replace(
             was,
             interval=interval,
             samples=tuple(r for r in results if isinstance(r, Sample)),
-            notes=tuple(r.text for r in results if isinstance(r, Note)),
+            notes=tuple(self.hide(note.text) for note in notes),
             taken_at=self.clock.wall(),
-            good_until=began + BELIEF * interval,
+            good_until=float("-inf") if withheld else began + BELIEF * interval,
             polls=was.polls + 1,
             streak=0,
             reason=None,
@@ -121,14 +130,13 @@ class Poller:
         self._publish([turn], turn, was)
 
     def _interval(self, turn: Turn) -> float:
-        """The interval that the duty allows this collector, by what each cost when it last succeeded."""
-        needs = [Need(other.collector.interval, other.cost) for other in self.turns]
-        return stretch(needs, self.source.duty)[self.turns.index(turn)]
+        """The interval that the duty allows this collector, by what each has cost of late."""
+        return stretch([other.need for other in self.turns], self.source.duty)[self.turns.index(turn)]
 
     def _fail(self, asked: Turn, failed: Sequence[Turn], began: float, reason: Reason, message: str) -> None:
         """Record a failure for all that it stands for: with an unreachable source, for every collector."""
         was, duration = asked.state, self.clock.mono() - began
-        self.retry_at = max(self.retry_at, began + LONGEST_BACKOFF * asked.took / self.source.timeout)
+        self.retry_at = max(self.retry_at, began + FAILURES_PAID * asked.took)
         for turn in failed:
             turn.due = began + backoff(turn.collector.interval, turn.state.streak + 1, self.roll())
             turn.state = replace(
@@ -145,8 +153,11 @@ class Poller:
         self._publish(failed, asked, was)
 
     def _publish(self, turns: Sequence[Turn], asked: Turn, was: State) -> None:
-        self.board.publish({turn.key: turn.state for turn in turns})
         state = asked.state
+        try:
+            self.board.publish({turn.key: turn.state for turn in turns})
+        except Exception:  # a bug of ours in a reader must not end the loop either
+            log.exception("a reader of the board broke")
         fields = {
             "source": asked.key.source,
             "collector": asked.key.collector,

@@ -14,11 +14,12 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from . import queues
-from .board import Board, State
+from .board import Board, State, shown
 from .model import Metric, Sample
 from .timing import Clock
 
 UNKNOWN = "-"
+STRETCHED = 1.5  # times its configured interval: from here on a person should know
 WIDEST = 40  # characters of a name that others are still lined up with
 WORKERS = {"now": "laravel_queue_workers", "outdated": "laravel_queue_workers_outdated"}
 CONNECTIONS = "laravel_queue_database_connections"
@@ -73,12 +74,10 @@ class Report:
 def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock()) -> Report:
     """Compare what the board shows with its limits."""
     mono, states = clock.mono(), board.read()
-    samples = list(board.constants)
+    samples = list(shown(board.constants, states, mono))
     sources: dict[str, dict[str, State]] = defaultdict(dict)
     for key, state in states.items():
         sources[key.source][key.collector] = state
-        if state.fresh(mono):
-            samples += state.samples
     values: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     for sample in samples:
         values[sample.metric.name][sample.labels] = sample.value
@@ -93,7 +92,7 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
         if limit is None or (limit.where and limit.where not in labels.items()):
             continue
         bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
-        if bound is None or sample.value <= (bound * limit.soon if bound else 0):
+        if bound is None or sample.value <= bound * limit.soon:
             continue
         says = limit.says.format(
             value=Amount(sample.metric, sample.value),
@@ -225,8 +224,8 @@ def sources(report: Report) -> Iterator[Row]:
     """When each source answered last, and a line for everything that is wrong with one or hidden from us."""
     seen = []
     for name, states in report.sources.items():
-        newest = max((s.taken_at for s in states.values() if s.taken_at is not None), default=None)
-        seen.append(f"{name} {'no answer' if newest is None else f'{duration(max(0, report.wall - newest))} ago'}")
+        taken_at = next(iter(states.values())).taken_at  # of the most important one: the numbers that are looked at
+        seen.append(f"{name} {'no answer' if taken_at is None else f'{duration(max(0, report.wall - taken_at))} ago'}")
     yield "SOURCES", " · ".join(seen)
     for name, states in report.sources.items():
         said = defaultdict[str, list[str]](list)
@@ -244,10 +243,12 @@ def troubles(state: State, report: Report) -> Iterator[str]:
         yield f"{state.reason}: {state.error}{'' if fresh else '; nothing is shown'}"
     elif state.polls == 0:
         yield "not asked yet"
+    elif state.notes:
+        yield from state.notes
     elif not fresh:
         yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing is shown"
-    if fresh:
-        yield from state.notes
+    if state.up and state.interval > STRETCHED * state.configured_interval:
+        yield f"asked every {duration(state.interval)} only, because an answer takes {state.duration:.1f} s"
 
 
 SECTIONS: tuple[tuple[Callable[[Report], Iterator[Row]], Callable[[str, int], str]], ...] = (

@@ -10,6 +10,8 @@ from typing import NamedTuple
 from .errors import SourceError
 
 BELIEF = 3.5  # a number is believed for so many of the intervals in force when it was taken
+PAID_OVER = 4  # polls: what one of them cost is spread over so many intervals
+FAILURES_PAID = 30.0  # a failed poll is paid for with so many times its length: two seconds a minute at most
 LONGEST_BACKOFF = 60.0  # a healed source is seen healed within a minute
 
 

@@ -52,5 +52,5 @@ def test_every_setting_says_what_it_is() -> None:
 
 def test_markers_are_needed() -> None:
     """Without the place for a table nothing is written."""
-    with pytest.raises(ValueError, match="expected the lines <!-- metrics --> and <!-- /metrics -->"):
+    with pytest.raises(ValueError, match="expected the lines <!-- status --> and <!-- /status -->"):
         written("# README\n<!-- settings -->\n<!-- /settings -->\n")

@@ -30,7 +30,7 @@ def test_a_sample_has_a_value_for_every_label() -> None:
     metric = Metric("laravel_queue_things", "Help.", ("connection", "queue"))
     assert metric(1, "database", "default").labelled == {"connection": "database", "queue": "default"}
     for labels in [(), ("database",), ("database", "default", "ready")]:
-        with pytest.raises(ValueError, match="takes labels"):
+        with pytest.raises(ValueError, match="takes texts for"):
             metric(1, *labels)
 
 
@@ -54,3 +54,11 @@ def test_complaints_about_the_settings_stand_one_to_a_line() -> None:
     """All that is wrong is told at once."""
     error = ConfigError("web.listen: no port", "connections: is missing")
     assert str(error).splitlines() == list(error.problems) == ["web.listen: no port", "connections: is missing"]
+
+
+def test_a_label_is_a_text() -> None:
+    """A number or a null where a name should be is found where the sample is made, not when a page is rendered."""
+    metric = Metric("laravel_queue_things", "Help.", ("queue",))
+    for label in (7, None, b"default"):
+        with pytest.raises(ValueError, match="takes texts for"):
+            metric(1, label)  # type: ignore[arg-type]  # what a far side may hand us at run time

@@ -151,3 +151,16 @@ def test_one_log_line_a_poll(hand: HandClock, caplog: pytest.LogCaptureFixture) 
     ]
     assert caplog.records[2].__dict__.items() >= {"failures_in_a_row": 2, "error": "no", "next_in": 60.0}.items()
     assert caplog.records[4].__dict__["note"] == "hidden"
+
+
+def test_a_reader_that_breaks_does_not_end_the_loop(hand: HandClock, caplog: pytest.LogCaptureFixture) -> None:
+    """A bug in the rendering of a page is logged, and polling goes on."""
+    stage = Stage(hand, Scripted(hand))
+
+    def reader() -> None:
+        raise RuntimeError("no page today")
+
+    stage.board.subscribe(reader)
+    stage.play(31)
+    assert stage.state().polls == 3
+    assert "no page today" in caplog.text

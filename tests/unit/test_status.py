@@ -167,3 +167,27 @@ def test_a_note_is_told_and_is_no_finding() -> None:
     assert "half is hidden" in text(found)
     assert found.verdict is Verdict.FINE
     assert not [f for f in found.findings if isinstance(f, Finding)]
+
+
+def test_withheld_numbers_are_no_good_news() -> None:
+    """A standby that is far behind leaves us blind, and the report says why instead of "nothing is over its limit"."""
+    hand = HandClock()
+    made = Board()
+    note = "the standby is ten hours behind"
+    made.publish({Key("database", "jobs"): State(15, 15, notes=(note,), polls=1, taken_at=hand.wall)})
+    found = report(made, clock=hand.clock)
+    assert found.verdict is Verdict.BLIND
+    assert note in text(found)
+    assert "NOTHING IS OVER" not in text(found)
+
+
+def test_age_is_that_of_the_numbers_that_are_looked_at() -> None:
+    """A source is as old as the answer to its most important question, and a stretched pause is told."""
+    hand = HandClock()
+    made = Board()
+    old = State(15, 223, taken_at=hand.wall - 200, good_until=hand.mono + 1, polls=1, duration=1.9)
+    new = State(15, 15, taken_at=hand.wall - 3, good_until=hand.mono + 1, polls=1)
+    made.publish({Key("database", "jobs"): old, Key("database", "activity"): new})
+    said = text(report(made, clock=hand.clock))
+    assert "database 3m 20s ago" in said
+    assert "asked every 3m 43s only, because an answer takes 1.9 s" in said

@@ -101,7 +101,7 @@ class Jobs:
         lag = raw.standby["replay_lag"]
         if lag is None or lag > LAG_INTERVALS * self.interval:
             behind = "an unknown time" if lag is None else f"{lag:.0f} s"
-            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown")
+            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown", withholds=True)
             return
         rows = self.found.fold(raw.rows, now)
         yield DROPPED(self.found.dropped, self.session.name, self.name, "queue")
