@@ -33,15 +33,23 @@ _under_way: dict[str, LookUp] = {}  # by host: a resolver that hangs for ever co
 
 
 def resolve(host: str, deadline: Deadline, getaddrinfo: Callable[..., Any] = socket.getaddrinfo) -> list[str]:
-    """The addresses of `host`, in the resolver's order. Raises `SourceError("dns")`."""
+    """
+    The addresses of `host`, in the resolver's order. Raises `SourceError("dns")`.
+
+    An answer that came too late for one poll serves the next: a resolver that is slower than
+    our patience is overcome in two.
+    """
     with _lock:
         look_up = _under_way.get(host)
-        if look_up is None or not look_up.is_alive():
+        if look_up is None:
             look_up = _under_way[host] = LookUp(host, getaddrinfo)
             look_up.start()
     look_up.join(deadline.left())
     if look_up.is_alive():
         raise SourceError("dns", f"{host}: the name server did not answer in time", unreachable=True)
+    with _lock:
+        if _under_way.get(host) is look_up:
+            del _under_way[host]
     if look_up.error is not None:
         why = getattr(look_up.error, "strerror", None) or look_up.error
         raise SourceError("dns", f"{host}: {why}", unreachable=True)
