@@ -39,6 +39,8 @@ def test_head(server: Server, path: str) -> None:
     names = [name for name in whole.headers if name not in ("Date", "Content-Length")]
     assert [head.headers[name] for name in names] == [whole.headers[name] for name in names]
     assert int(head.headers["Content-Length"]) > 0
+    with connect(server, f"HEAD {path} HTTP/1.1\r\n\r\n".encode()) as client:
+        assert rest(client).endswith(b"\r\n\r\n")
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT", "BREW", "get"])

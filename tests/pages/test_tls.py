@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import ssl
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -171,6 +173,16 @@ def test_tls_settings_that_cannot_work(folder: Path, tls: str, path: str, expect
     problem = complaint(settings(folder, tls))
     assert problem.startswith(f"{TLS}{path}: {expected}")
     assert "hunter2" not in problem
+
+
+def test_nobody_is_asked_for_a_passphrase(folder: Path, tmp_path: Path) -> None:
+    """Started in a terminal, it does not wait for somebody to type the passphrase of its key."""
+    file = tmp_path / "queue.yml"
+    file.write_text(settings(folder, "cert_file: server.crt, key_file: locked.key"))
+    command = f"{sys.executable} -m exporter check --config {file}"
+    done = subprocess.run(["script", "-qec", command, "/dev/null"], capture_output=True, timeout=20, check=False)
+    assert done.returncode == 2
+    assert done.stdout.startswith(b"queue-exporter: web.config_file.tls_server_config: expected a certificate")
 
 
 def test_an_empty_web_file(tmp_path: Path) -> None:
