@@ -5,7 +5,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 PACKAGES := $(shell grep -v '^#' tests/debian-packages.txt)
 
-.PHONY: help demo test lint services clean
+.PHONY: help demo test lint services constraints clean
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -27,15 +27,21 @@ services: ## the servers that the tests run for real
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/demo: pyproject.toml | $(VENV)/bin/python
+$(VENV)/demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing the exporter and its demo into $(VENV)"
-	@$(PIP) install -e '.[demo]'
+	@$(PIP) install -c constraints.txt -e '.[demo]'
 	@touch $@
 
-$(VENV)/dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/dev: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "installing the exporter, its demo and the test tools into $(VENV)"
-	@$(PIP) install -e '.[demo,dev]'
+	@$(PIP) install -c constraints.txt -e '.[demo,dev]'
 	@touch $@ $(VENV)/demo
+
+constraints: ## the newest versions of everything, to be tried and committed
+	rm -rf $(VENV)/new && $(PYTHON) -m venv $(VENV)/new
+	$(VENV)/new/bin/pip --disable-pip-version-check --quiet install '.[demo,dev]'
+	@echo "# The versions that the two commands install and CI has run; \`make constraints\` renews them." > constraints.txt
+	$(VENV)/new/bin/pip freeze --exclude laravel-queue-exporter >> constraints.txt
 
 clean: ## remove what make has made
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
