@@ -50,6 +50,14 @@ def at_least(least: float, why: str) -> Callable[[float], float]:
     return check
 
 
+def whole_seconds(value: object) -> int:
+    """The same in whole seconds, as Laravel counts; one at least."""
+    found = round(seconds(value), 6)  # what multiplying with a unit has added goes
+    if found < 1 or not found.is_integer():
+        raise ValueError("expected 1s or more, in whole seconds, as Laravel counts")
+    return int(found)
+
+
 def name(value: str) -> str:
     """A name that can stand in a label, a log line and a page."""
     if not 0 < len(value) <= 255 or not value.isprintable():
@@ -98,7 +106,7 @@ def in_file(value: object, info: ValidationInfo) -> str:
 
 OR_EMPTY = BeforeValidator(empty_as_defaults)
 Seconds = Annotated[float, BeforeValidator(seconds)]
-WholeSeconds = Annotated[Seconds, AfterValidator(at_least(1, "as Laravel counts whole seconds"))]
+WholeSeconds = Annotated[int, BeforeValidator(whole_seconds)]
 Name = Annotated[str, AfterValidator(name)]
 QueueName = Annotated[str, AfterValidator(queue)]
 File = Annotated[Path, AfterValidator(beside)]

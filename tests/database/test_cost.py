@@ -153,6 +153,46 @@ def test_one_of_the_two_indexes_is_not_enough(dsn: str, db: Db, log: Log, missin
     assert scans(log.plan()) == {"Seq Scan"}
 
 
+@pytest.mark.parametrize("order", ['queue COLLATE "POSIX"', "queue text_pattern_ops"])
+def test_an_index_in_another_order_is_none_of_ours(dsn: str, db: Db, log: Log, order: str) -> None:
+    """An index that sorts queues otherwise than the column does cannot serve us, so it is the one pass."""
+    db.execute(f"CREATE INDEX ON jobs ({order}, available_at) WHERE reserved_at IS NULL")
+    for statement in (INDEXES[1], "VACUUM ANALYZE jobs"):
+        db.execute(statement)
+    with watched(dsn) as app:
+        poll(app, "jobs")
+        assert right(app)
+    assert scans(log.plan()) == {"Seq Scan"}
+
+
+@pytest.mark.parametrize("vacuum", ["VACUUM jobs", "SELECT 1"], ids=["vacuumed", "not vacuumed"])
+def test_case_31_dead_rows_are_passed_over_once(dsn: str, db: Db, log: Log, vacuum: str) -> None:
+    """
+    Case 31: while an open transaction keeps dead rows, they cost one pass in spite of our indexes, not several each.
+
+    Whether a vacuum has been in vain since, or none has come; the indexes serve again when the transaction is over.
+    """
+    for statement in (*INDEXES, "VACUUM ANALYZE jobs"):
+        db.execute(statement)
+    with watched(dsn) as app, psycopg.connect(dsn) as holder:
+        holder.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        holder.execute("SELECT 1")
+        for _ in range(2):
+            db.execute("UPDATE jobs SET attempts = attempts + 1")
+        db.execute(vacuum.encode())
+        poll(app, "jobs")
+        assert right(app)
+        plan = log.plan()
+        assert scans(plan) == {"Seq Scan"}
+        heap = db.execute("SELECT pg_relation_size('jobs') / 8192").fetchone() or (0,)
+        assert pages(plan) == heap[0]
+        holder.rollback()
+        db.execute("VACUUM jobs")
+        poll(app, "jobs")
+        assert right(app)
+        assert scans(log.plan()) == {"Index Only Scan"}
+
+
 def test_others_would_run_in_parallel_here(dsn: str, log: Log) -> None:
     """The server is set up so that any other session's pass over the table takes a second process."""
     with psycopg.connect(dsn) as other:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 
 import psycopg
 import pytest
 
 from exporter.demo.postgres import Postgres
-from exporter.sources.database.session import message
+from exporter.sources.database.session import APPLICATION_NAME, message
 
 from ..patience import until
 from ..world import HandClock, add_jobs, poll, series, state, value, watched
@@ -178,6 +179,46 @@ def test_case_9_too_many_rows_for_the_role(dsn: str, db: Db, role: str) -> None:
         assert state(watching, "jobs").error == ""
         ready = db.execute("SELECT count(*) FROM jobs WHERE queue = 'queue 1' AND reserved_at IS NULL").fetchall()[0][0]
         assert value(watching, "jobs", queue="queue 1", state="ready") == ready
+
+
+SLOW = {
+    "a view": "CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep(9) IS NOT NULL",
+    "a partitioned table": """
+        CREATE TABLE slow (LIKE jobs) PARTITION BY LIST (queue);
+        CREATE TABLE slow_parts PARTITION OF slow DEFAULT;
+        INSERT INTO slow SELECT n, 'default', '', 0, NULL, 1, 1 FROM generate_series(1, 300000) AS n
+    """,
+}
+
+
+@pytest.mark.parametrize("kind", SLOW)
+def test_indexes_are_advised_for_a_plain_table_only(dsn18: str, db18: Db, kind: str) -> None:
+    """Nobody is told to create indexes by a statement that would fail: on a view, or on a partitioned table."""
+    add_jobs(db18, ("default", None, 0))
+    db18.execute(SLOW[kind].encode())
+    with watched(dsn18, table="slow", timeout="20ms") as watching:
+
+        def error() -> str:
+            poll(watching, "jobs")
+            return state(watching, "jobs").error if "it may take" in state(watching, "jobs").error else ""
+
+        assert until(error).endswith("the lower of the setting `timeout` and the role's statement_timeout")
+
+
+def test_a_question_that_somebody_cancelled_took_not_too_long(dsn18: str, db18: Db) -> None:
+    """After pg_cancel_backend the message is the server's own, without advice about time limits or indexes."""
+    db18.execute("INSERT INTO jobs SELECT n, 'default', '', 0, NULL, 1, 1 FROM generate_series(1, 1000000) AS n")
+    with watched(dsn18, timeout="20s") as watching:
+        polling = Thread(target=poll, args=(watching, "jobs"))
+        polling.start()
+        cancel = (
+            "SELECT pg_cancel_backend(pid) FROM pg_stat_activity"
+            " WHERE state = 'active' AND application_name = %s AND clock_timestamp() - query_start > '50ms'"
+        )
+        until(lambda: db18.execute(cancel, [APPLICATION_NAME]).fetchall())
+        polling.join()
+        assert state(watching, "jobs").reason == "timeout"
+        assert state(watching, "jobs").error == "canceling statement due to user request"
 
 
 def test_a_last_moment_is_not_without_limit() -> None:

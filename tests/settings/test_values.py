@@ -63,11 +63,16 @@ def test_no_text_breaks_a_duration(text: str) -> None:
         ("interval: 50ms", "connections.database.interval: expected 0.1s or more"),
         ("retry_after: 0.5", "connections.database.retry_after: expected 1s or more"),
         ("queues: {a: {retry_after: 900ms}}", "connections.database.queues.a.retry_after: expected 1s or more"),
+        ("retry_after: 90.9s", "connections.database.retry_after: expected 1s or more, in whole seconds"),
+        (
+            "queues: {a: {retry_after: 1.01m}}",
+            "connections.database.queues.a.retry_after: expected 1s or more, in whole",
+        ),
         ("pools: {w: {role: a, timeout: 1ms}}", "connections.database.pools.w.timeout: expected 1s or more"),
     ],
 )
 def test_durations_that_are_too_short(line: str, expected: str) -> None:
-    """Laravel counts whole seconds: less than one would make every reservation expired."""
+    """Laravel counts whole seconds: a part of one would be cut off where rows are counted, and shown elsewhere."""
     assert complaint(f"{ONE}    {line}\n").startswith(expected)
 
 

@@ -19,6 +19,7 @@ from .settings import Database
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
 RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
 RESERVED_INDEXES = {RESERVED_INDEX, "(reserved_at) (reserved_at IS NOT NULL)"}
+VISIBLE_ENOUGH = 0.5  # share of the pages that is visible to all; with less, the indexes send us to too many rows
 NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
 LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
 
@@ -31,7 +32,7 @@ class Raw(NamedTuple):
 
 
 class Jobs:
-    """One pass over the table, or two indexes made for the purpose where they exist."""
+    """One pass over the table, or two indexes made for the purpose while they spare us most rows."""
 
     name = "jobs"
     metrics: tuple[Metric, ...] = (
@@ -55,27 +56,28 @@ class Jobs:
         tables = self.session.ask_table("table", deadline)
         if not tables:
             raise SourceError("undefined_table", f"there is no table {self.settings.schema_}.{self.settings.table}")
-        indexes = set(tables[0]["indexes"])
-        question = "jobs_by_index" if WAITING_INDEX in indexes and indexes & RESERVED_INDEXES else "jobs"
+        by_index = has_indexes(tables[0]) and tables[0]["visible"] > VISIBLE_ENOUGH
         try:
-            return Raw(standby, self.session.ask(question, deadline, self._values()))
+            rows = self.session.ask("jobs_by_index" if by_index else "jobs", deadline, self._values())
         except SourceError as error:
-            if error.reason != "timeout" or error.unreachable:
+            if "statement timeout" not in str(error):  # but a cancel request, or a standby's replay
                 raise
-            hint = self._what_helps(tables[0]["time_limit"], has_indexes=question == "jobs_by_index")
-            raise SourceError("timeout", f"{error}; {hint}") from None
+            raise SourceError("timeout", f"{error}; {self._what_helps(tables[0])}") from None
+        return Raw(standby, rows)
 
-    def _what_helps(self, time_limit: str, *, has_indexes: bool) -> str:
+    def _what_helps(self, table: Row) -> str:
         """How to get numbers from a table that takes too long to count."""
-        longer = f"it may take {time_limit}, the lower of the setting `timeout` and the role's statement_timeout"
-        if has_indexes:
-            return longer
-        table = sql.Identifier(self.settings.schema_, self.settings.table).as_string()
+        limit = (
+            f"it may take {table['time_limit']}, the lower of the setting `timeout` and the role's statement_timeout"
+        )
+        if has_indexes(table) or not table["is_plain"]:  # a view has none, and a partitioned table's take other words
+            return limit
+        name = sql.Identifier(self.settings.schema_, self.settings.table).as_string()
         indexes = (
-            f"CREATE INDEX CONCURRENTLY ON {table} {index.replace(') (', ') WHERE (')}"
+            f"CREATE INDEX CONCURRENTLY ON {name} {index.replace(') (', ') WHERE (')}"
             for index in (WAITING_INDEX, RESERVED_INDEX)
         )
-        return f"{longer}; with two indexes it takes far less: {'; '.join(indexes)}"
+        return f"{limit}; with two indexes it takes far less: {'; '.join(indexes)}"
 
     def _values(self) -> dict[str, Any]:
         named = list(self.settings.queues)
@@ -90,11 +92,11 @@ class Jobs:
 
     def _retry_after_sql(self) -> sql.Composable:
         """Seconds that apply to a row, as an expression."""
-        default = sql.Literal(int(self.settings.retry_after))
+        default = sql.Literal(self.settings.retry_after)
         own = [(name, q.retry_after) for name, q in self.settings.queues.items() if q.retry_after is not None]
         if not own:
             return default
-        cases = sql.SQL(" ").join(sql.SQL("WHEN {} THEN {}").format(name, int(after)) for name, after in own)
+        cases = sql.SQL(" ").join(sql.SQL("WHEN {} THEN {}").format(name, after) for name, after in own)
         return sql.SQL("CASE queue {} ELSE {} END").format(cases, default)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
@@ -124,19 +126,24 @@ class Jobs:
         yield queues.IMPLAUSIBLE(row["implausible"], connection, queue)
 
 
+def has_indexes(table: Row) -> bool:
+    """Whether the two indexes are there that spare us the rows."""
+    return WAITING_INDEX in table["indexes"] and bool(RESERVED_INDEXES & {*table["indexes"]})
+
+
 def seconds_since(then: int | None, now: int) -> int:
     """An age by the database's clock; 0 when there is nothing, or when a worker's clock is ahead."""
     return 0 if then is None else max(0, now - then)
 
 
-def oldest_job_age(row: Row, retry_after: float) -> int:
+def oldest_job_age(row: Row, retry_after: int) -> int:
     """
     Seconds since the oldest job that could be taken became takeable.
 
     A ready one did at `available_at`, an expired one at `reserved_at` + retry_after; the one
     held longest is the first to expire.
     """
-    expired_since = None if row["reserved_since"] is None else row["reserved_since"] + int(retry_after)
+    expired_since = None if row["reserved_since"] is None else row["reserved_since"] + retry_after
     return max(seconds_since(row["ready_since"], row["now"]), seconds_since(expired_since, row["now"]))
 
 

@@ -37,15 +37,31 @@ SELECT pg_is_in_recovery() AS in_recovery,
        END::float8 AS replay_lag;
 
 -- name: table
--- Is there such a table, what are its indexes, as "(columns) (condition)", and how long may a
--- question take? No row if there is no table. Waits for a lock on it: pg_get_expr opens it.
-SELECT current_setting('statement_timeout') AS time_limit,
+-- Is there such a table, of what kind, what are its indexes, as "(columns) (condition)", how much
+-- of it do all transactions see alike, by the last vacuum, and how long may a question take? No
+-- row if there is no table. Waits for a lock on it: pg_get_expr opens it. An index in another
+-- order than the column's own (COLLATE, text_pattern_ops) cannot serve our questions.
+WITH RECURSIVE parts AS (
+    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
+    UNION
+    SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
+SELECT c.relkind = 'r' AS is_plain,
+       current_setting('statement_timeout') AS time_limit,
+       (SELECT coalesce(sum(p.relallvisible) * current_setting('block_size')::int
+                        / nullif(sum(pg_relation_size(p.oid)), 0), 0)::float8
+          FROM parts JOIN pg_class p USING (oid) WHERE p.relkind <> 'p') AS visible,
        ARRAY(SELECT concat_ws(' ', '(' || array_to_string(
                         ARRAY(SELECT pg_get_indexdef(i.indexrelid, n, true)
                                 FROM generate_series(1, i.indnkeyatts) AS n ORDER BY n), ', ') || ')',
                     pg_get_expr(i.indpred, i.indrelid))
                FROM pg_index i JOIN pg_class x ON x.oid = i.indexrelid JOIN pg_am m ON m.oid = x.relam
-              WHERE i.indrelid = c.oid AND i.indisvalid AND m.amname = 'btree') AS indexes
+              WHERE i.indrelid = c.oid AND i.indisvalid AND m.amname = 'btree'
+                AND NOT EXISTS (
+                    SELECT FROM generate_series(0, i.indnkeyatts - 1) AS n
+                      JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[n]
+                      JOIN pg_opclass o ON o.oid = i.indclass[n]
+                     WHERE a.attcollation <> i.indcollation[n] OR NOT o.opcdefault)) AS indexes
   FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
  WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'v', 'm', 'f');
 
@@ -68,10 +84,11 @@ SELECT queue,
  GROUP BY queue;
 
 -- name: jobs_by_index
--- The same from two partial indexes alone, (queue, available_at) WHERE reserved_at IS NULL and
--- (queue, reserved_at) WHERE reserved_at IS NOT NULL: no visit to the wide rows. The queues with
--- waiting jobs are found by jumping from one name to the next; counting a range of the index is
--- then all the work, less than half of what one pass over the same index takes.
+-- The same from two partial indexes, (queue, available_at) WHERE reserved_at IS NULL and
+-- (queue, reserved_at) WHERE reserved_at IS NOT NULL. The queues with waiting jobs are found by
+-- jumping from one name to the next; counting a range of the index is then all the work. Worth it
+-- only where most pages are marked as visible to all: for every other entry, dead ones included,
+-- and for each number anew, the wide row is visited after all.
 WITH RECURSIVE jump AS (
     (SELECT queue FROM {jobs} WHERE reserved_at IS NULL AND {wanted} ORDER BY queue LIMIT 1)
     UNION ALL
@@ -124,7 +141,8 @@ WITH RECURSIVE parts AS (
      WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
     UNION
     SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
-SELECT pg_stat_get_live_tuples(c.oid) AS live,
+SELECT c.oid,
+       pg_stat_get_live_tuples(c.oid) AS live,
        pg_stat_get_dead_tuples(c.oid) AS dead,
        pg_stat_get_tuples_inserted(c.oid) AS inserted,
        pg_stat_get_tuples_updated(c.oid) AS updated,
@@ -132,12 +150,18 @@ SELECT pg_stat_get_live_tuples(c.oid) AS live,
        extract(epoch FROM greatest(pg_stat_get_last_vacuum_time(c.oid),
                                    pg_stat_get_last_autovacuum_time(c.oid)))::float8 AS last_vacuum,
        c.reltuples::float8 AS reltuples,
-       c.reloptions AS options,
-       current_setting('autovacuum')::bool AND current_setting('track_counts')::bool AS autovacuum,
-       current_setting('autovacuum_vacuum_threshold')::float8 AS threshold,
-       current_setting('autovacuum_vacuum_scale_factor')::float8 AS scale_factor,
-       current_setting('autovacuum_vacuum_max_threshold', true)::float8 AS max_threshold
+       current_setting('autovacuum')::bool AND current_setting('track_counts')::bool
+         AND coalesce(own.enabled, 'true')::bool AS enabled,
+       coalesce(own.threshold, current_setting('autovacuum_vacuum_threshold'))::float8 AS threshold,
+       coalesce(own.scale_factor, current_setting('autovacuum_vacuum_scale_factor'))::float8 AS scale_factor,
+       coalesce(own.max_threshold, current_setting('autovacuum_vacuum_max_threshold', true))::float8 AS max_threshold
   FROM parts JOIN pg_class c USING (oid)
+ CROSS JOIN LATERAL (
+    SELECT max(option_value) FILTER (WHERE option_name = 'autovacuum_enabled') AS enabled,
+           max(option_value) FILTER (WHERE option_name = 'autovacuum_vacuum_threshold') AS threshold,
+           max(option_value) FILTER (WHERE option_name = 'autovacuum_vacuum_scale_factor') AS scale_factor,
+           max(option_value) FILTER (WHERE option_name = 'autovacuum_vacuum_max_threshold') AS max_threshold
+      FROM pg_options_to_table(c.reloptions)) AS own
  WHERE c.relkind <> 'p';
 
 -- name: sizes

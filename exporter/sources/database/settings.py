@@ -23,7 +23,7 @@ from ...settings import (
     in_file,
 )
 
-LARAVEL_RETRY_AFTER = 90.0  # seconds; in config/queue.php of a new application
+LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
 EXPECTED = (
     "expected postgresql://user@host:5432/database or host=… dbname=… user=…; in a URL, percent-encode what is special "
     "in the password (@ is %40, / is %2F, # is %23, % is %25), or use password_file, and put an IPv6 host in [brackets]"
@@ -143,7 +143,7 @@ class Database(WithSecrets):
         """Laravel's name of the connection that this queue's workers use; `default` is this connection's."""
         return (self.queues[queue].connection if queue in self.queues else None) or default
 
-    def retry_after_of(self, queue: str) -> float:
+    def retry_after_of(self, queue: str) -> int:
         """Seconds that a job of this queue may be held."""
         return (self.queues[queue].retry_after if queue in self.queues else None) or self.retry_after
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -41,7 +42,8 @@ REPLAY_LAG = Metric(
     "How far a standby is behind its primary; 0 on a primary; absent when it cannot be known.",
     ("connection",),
 )
-COUNTERS = ((LIVE, "live"), (DEAD, "dead"), (INSERTED, "inserted"), (UPDATED, "updated"), (DELETED, "deleted"))
+GAUGES = ((LIVE, "live"), (DEAD, "dead"))
+COUNTERS = ((INSERTED, "inserted"), (UPDATED, "updated"), (DELETED, "deleted"))
 
 
 class Raw(NamedTuple):
@@ -56,11 +58,13 @@ class Statistics:
 
     name = "statistics"
     metrics: tuple[Metric, ...] = (
-        *(metric for metric, _ in COUNTERS), TRIGGER, ENABLED, LAST_VACUUM, IN_RECOVERY, REPLAY_LAG,
+        *(metric for metric, _ in GAUGES + COUNTERS), TRIGGER, ENABLED, LAST_VACUUM, IN_RECOVERY, REPLAY_LAG,
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
         self.session, self.interval = session, session.settings.interval
+        self.last: dict[tuple[int, str], int] = {}  # (oid, column) → value; of dropped partitions as well
+        self.totals = Counter[str]()  # by column
 
     def fetch(self, deadline: Deadline) -> Raw:
         (standby,) = self.session.ask("standby", deadline)
@@ -74,19 +78,24 @@ class Statistics:
         if standby["in_recovery"] or not parts:
             return  # a standby keeps no statistics of its own; no table, or a view, has none
         at = (self.session.name, self.session.settings.table)
-        for metric, column in COUNTERS:
+        for metric, column in GAUGES:
             yield metric(sum(part[column] for part in parts), *at)
+        for metric, column in COUNTERS:
+            self._count_on(parts, column)
+            yield metric(self.totals[column], *at)
         yield TRIGGER(sum(trigger(part) for part in parts), *at)
-        yield ENABLED(all(enabled(part) for part in parts), *at)
+        yield ENABLED(all(part["enabled"] for part in parts), *at)
         vacuums = [part["last_vacuum"] for part in parts]
         if None not in vacuums:
             yield LAST_VACUUM(min(vacuums), *at)
 
-
-def option(part: Row, name: str, default: float | None) -> float | None:
-    """A storage parameter of the table, else the server's setting."""
-    options = dict(text.split("=", 1) for text in part["options"] or ())
-    return float(options[name]) if name in options else default
+    def _count_on(self, parts: list[Row], column: str) -> None:
+        """Add what is new: the sum would fall with each partition that is dropped. A value that fell began anew."""
+        for part in parts:
+            key, value = (part["oid"], column), part[column]
+            last = self.last.get(key, 0)
+            self.totals[column] += value - last if value >= last else value
+            self.last[key] = value
 
 
 def trigger(part: Row) -> float:
@@ -97,14 +106,6 @@ def trigger(part: Row) -> float:
     from PostgreSQL 18 on no more than the maximum threshold, unless that is negative. A table
     that was never counted (reltuples -1) has 0 rows here.
     """
-    threshold = option(part, "autovacuum_vacuum_threshold", part["threshold"]) or 0.0
-    scale = option(part, "autovacuum_vacuum_scale_factor", part["scale_factor"]) or 0.0
-    most = option(part, "autovacuum_vacuum_max_threshold", part["max_threshold"])
-    computed: float = threshold + scale * max(0.0, part["reltuples"])
+    computed: float = part["threshold"] + part["scale_factor"] * max(0.0, part["reltuples"])
+    most = part["max_threshold"]
     return computed if most is None or most < 0 else min(computed, most)
-
-
-def enabled(part: Row) -> bool:
-    """Whether autovacuum runs at all, and for this table."""
-    own = dict(text.split("=", 1) for text in part["options"] or ()).get("autovacuum_enabled", "true")
-    return bool(part["autovacuum"]) and own.lower() in ("true", "on", "yes", "1")
