@@ -122,6 +122,16 @@ def test_workers_are_the_connections_of_a_pool_with_queues(dsn: str, sessions: S
         assert [value(app, "workers", pool=pool) for pool in POOLS] == [0, 2, None, None]
 
 
+def test_workers_of_another_database_are_not_ours(dsn: str, sessions: Sessions) -> None:
+    """A worker of the same name in another database of the server takes a connection, but works on other jobs."""
+    sessions.open("worker-1")
+    sessions.open("worker-1", dbname="postgres")
+    with watched(dsn, pools=POOLS) as app:
+        poll(app, "activity")
+        assert value(app, "workers", pool="default") == 1
+        assert value(app, "database_connections", pool="default", state="idle") == 2
+
+
 def test_usage_counts_client_backends_only(dsn: str, db: Db, sessions: Sessions) -> None:
     """Usage is client backends of all databases against what an application can get; background processes are none."""
     sessions.open("elsewhere", dbname="postgres")
@@ -205,4 +215,7 @@ def test_a_plain_role_takes_no_background_process_for_a_worker(dsn: str, db: Db,
     pools = {"all": {"application_name": "*", "queues": ["default"]}}
     with watched(dsn.replace("postgres@", f"{plain}@"), pools=pools) as app:
         poll(app, "activity")
-        assert value(app, "workers", pool="all") == client_backends(db)
+        here = db.execute(
+            "SELECT FROM pg_stat_activity WHERE backend_type = 'client backend' AND datname = current_database()"
+        )
+        assert value(app, "workers", pool="all") == len(here.fetchall())

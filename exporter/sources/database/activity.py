@@ -96,7 +96,8 @@ class Activity:
     def _workers(self, sessions: list[Row]) -> Iterator[Sample]:
         counts = Counter[str]()
         for row in sessions:
-            counts[pool_of(row, self.pools)] += row["sessions"]
+            if row["here"]:  # another application's workers may have the same name
+                counts[pool_of(row, self.pools)] += row["sessions"]
         for name, pool in self.pools.items():
             if pool.queues and not pool.pooled:
                 yield WORKERS(counts[name], self.session.name, name)
