@@ -72,7 +72,7 @@ def default(field: FieldInfo) -> str:
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
-    return f"`{value:g}s`" if isinstance(value, float) else f"`{value}`"
+    return f"`{value:g}s`" if isinstance(value, float | int) else f"`{value}`"  # every number is a duration
 
 
 def written(readme: str) -> str:

@@ -109,8 +109,8 @@ class Pool(Settings):
 class Cache(Settings):
     """Where Laravel keeps queue:restart and queue:pause."""
 
-    table: Name = Field(default="cache", description="the table of the `database` cache store")
-    prefix: str | None = Field(default=None, description="`CACHE_PREFIX`")
+    table: Name = Field(default="cache", description="the table of the `database` cache store; not read yet")
+    prefix: str | None = Field(default=None, description="`CACHE_PREFIX`; not read yet")
 
 
 class Database(WithSecrets):
@@ -123,13 +123,16 @@ class Database(WithSecrets):
     password_file: SecretFile | None = Field(default=None, description="a file that holds the password")
     schema_: Name = Field(default="public", alias="schema", description="where the tables are")
     table: Name = Field(default="jobs", description="its name as in the catalogue, prefix included")
-    failed_table: Name | None = Field(default="failed_jobs", description="null for none")
+    failed_table: Name | None = Field(default="failed_jobs", description="null for none; not read yet")
     retry_after: WholeSeconds = Field(default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`")
     target_wait: Seconds | None = Field(default=None, description="how long a job may wait; without it nothing is late")
     interval: Annotated[Seconds, AfterValidator(at_least(0.1, "as a database has more to do than this"))] = Field(
         default=15.0, description="between two polls"
     )
-    timeout: Seconds = Field(default=2.0, description="of one poll")
+    timeout: Annotated[Seconds, AfterValidator(at_least(0.1, "as no answer can come sooner"))] = Field(
+        default=2.0,
+        description="of one poll; with more than 2s a source that fails is seen healed later than in a minute",
+    )
     discover: bool = Field(default=True, description="also show queues that are not named here")
     queues: Annotated[dict[QueueName, Annotated[Queue, OR_EMPTY]], OR_EMPTY] = Field(
         default_factory=dict, description="queues that say zero when they are empty"
