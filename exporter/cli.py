@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import io
 import logging
-import os
 import signal
 import sys
 from collections import defaultdict
@@ -83,10 +82,10 @@ def show(text: str) -> None:
     """Print to standard output. A reader that has gone, as `head` does, changes no exit status."""
     try:
         print(text, end="", flush=True)
+    except BrokenPipeError:
+        return
     except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python tries again at its end
-        if not isinstance(error, BrokenPipeError):
-            raise SystemExit(f"queue-exporter: the output cannot be written: {error.strerror}") from None
+        raise SystemExit(f"queue-exporter: the output cannot be written: {error.strerror}") from None
 
 
 def until_stopped() -> Event:
