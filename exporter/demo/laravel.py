@@ -19,12 +19,14 @@ from .payload import serialised
 
 Connection = psycopg.Connection[Any]
 
-TABLES = """
+JOBS = """
 CREATE TABLE "jobs" (
     "id" bigserial NOT NULL PRIMARY KEY, "queue" varchar(255) NOT NULL, "payload" text NOT NULL,
     "attempts" smallint NOT NULL, "reserved_at" integer NULL, "available_at" integer NOT NULL,
     "created_at" integer NOT NULL);
 CREATE INDEX "jobs_queue_index" ON "jobs" ("queue");
+"""
+TABLES = f"""{JOBS}
 CREATE TABLE "failed_jobs" (
     "id" bigserial NOT NULL PRIMARY KEY, "uuid" varchar(255) NOT NULL, "connection" text NOT NULL,
     "queue" text NOT NULL, "payload" text NOT NULL, "exception" text NOT NULL,

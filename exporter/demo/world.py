@@ -12,7 +12,7 @@ import psycopg
 from . import laravel
 from .laravel import Connection
 from .payload import payload
-from .plan import Backlog, Job, Plan, Pool
+from .plan import Arrivals, Backlog, Job, Plan, Pool
 from .worker import KilledError, Worker
 
 PAUSE = 1.0  # seconds before the supervisor starts a process again
@@ -109,14 +109,24 @@ class World:
             while sum(rates):
                 self.rest(self.chance.expovariate(sum(rates)))
                 (some,) = self.chance.choices(arrivals, rates)
-                text = payload(some.job, some.queue, self.chance, self._now(), some.delay or None)
-                laravel.push(self.chance.choice(sessions), some.queue, text, self._now(), some.delay)
+                which = self.chance.randrange(len(sessions))
+                sessions[which] = self._request(sessions[which], some)
             self.stopping.wait()
-        except (KilledError, psycopg.Error):
+        except KilledError:
             pass
         finally:
             for session in sessions:
                 session.close()
+
+    def _request(self, session: Connection, some: Arrivals) -> Connection:
+        """One request. If it fails nothing is dispatched, and the next one over this session connects anew."""
+        text = payload(some.job, some.queue, self.chance, self._now(), some.delay or None)
+        try:
+            session = self.connect("web") if session.closed else session
+            laravel.push(session, some.queue, text, self._now(), some.delay)
+        except psycopg.Error:
+            session.close()
+        return session
 
     def _deploy(self, after: float) -> None:
         """A deploy calls `queue:restart`."""

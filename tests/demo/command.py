@@ -103,6 +103,7 @@ def address_is_free() -> bool:
 
 
 def get(url: str) -> str:
+    """The page there."""
     with urllib.request.urlopen(url, timeout=10) as answer:
         return str(answer.read().decode())
 

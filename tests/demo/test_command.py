@@ -108,14 +108,12 @@ def test_port_in_use() -> None:
     """When somebody else listens on its address it says so in one line, with exit status 2, and starts nothing."""
     until(address_is_free, STARTING)
     host, port = LISTEN.split(":")
-    with socket.create_server((host, int(port))):
-        folder = Path(tempfile.mkdtemp(prefix="demo-"))
-        demo = Demo(folder=folder, program=PROGRAM, env={**os.environ, "TMPDIR": str(folder)})
+    with socket.create_server((host, int(port))), tempfile.TemporaryDirectory() as folder:
+        demo = Demo(folder=Path(folder), program=PROGRAM, env={**os.environ, "TMPDIR": folder})
         assert demo.end() == 2
         (line,) = demo.lines
         assert line.startswith("queue-exporter: web.listen: expected an address that is free")
         assert demo.left() == []
-        folder.rmdir()
 
 
 def test_without_its_extra() -> None:

@@ -19,14 +19,17 @@ INVOICE = payload(Job("App\\Jobs\\SendInvoice"), "default", Random(1), NOW)
 
 
 def push(connection: Connection, now: int = NOW, delay: int = 0, queue: str = "default") -> int:
+    """Dispatch a job. Returns its id."""
     return laravel.push(connection, queue, INVOICE, now, delay)
 
 
 def pop(connection: Connection, now: int = NOW, queue: str = "default", retry_after: int = 90) -> Record | None:
+    """Take a job, if there is one to take."""
     return laravel.pop(connection, queue, now, retry_after)
 
 
 def popped(connection: Connection, now: int = NOW) -> Record:
+    """Take a job; there must be one."""
     record = pop(connection, now)
     assert record
     return record

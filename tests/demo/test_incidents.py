@@ -71,6 +71,7 @@ def shown(watching: App, name: str, **labels: str) -> float:
 
 
 def jobs(watching: App, queue: str, state: str) -> float:
+    """How many jobs of the queue are in this state."""
     return shown(watching, "jobs", queue=queue, state=state)
 
 

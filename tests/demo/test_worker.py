@@ -28,6 +28,7 @@ def a_plan(*jobs: Job) -> Plan:
 
 
 def push(connection: Connection, hand: HandClock, job: Job = INVOICE, queue: str = "default") -> int:
+    """Dispatch a job now. Returns its id."""
     text = payload(job, queue, Random(1), int(hand.wall))
     return laravel.push(connection, queue, text, int(hand.wall))
 
@@ -40,6 +41,7 @@ def rows(connection: Connection, hand: HandClock) -> list[tuple[object, ...]]:
 
 
 def failures(connection: Connection) -> list[str]:
+    """The exceptions in failed_jobs, in order."""
     return [text for (text,) in connection.execute("SELECT exception FROM failed_jobs ORDER BY id").fetchall()]
 
 

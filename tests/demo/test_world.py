@@ -59,6 +59,7 @@ def test_all_end_at_once(start: MakeWorld, connection: Connection) -> None:
 
 
 def reserved(connection: Connection) -> int:
+    """Rows that a worker holds, or held when it died."""
     ((count,),) = connection.execute("SELECT count(*) FROM jobs WHERE reserved_at IS NOT NULL").fetchall()
     return int(count)
 
@@ -95,15 +96,27 @@ def test_deploy_restarts_the_workers_that_hear_of_it(start: MakeWorld, connectio
         assert processes(connection, "worker-vm-b") == old["worker-vm-b"]
 
 
-def test_supervisor_outlasts_a_refused_connection(start: MakeWorld, connection: Connection) -> None:
-    """Workers whose connections an administrator ends come back."""
-    plan = Plan({}, pools=(Pool("default", ("default",), workers=2, sleep=0.05),), web_sessions=0)
+def test_world_outlasts_broken_connections(start: MakeWorld, connection: Connection) -> None:
+    """Workers and web sessions whose connections an administrator ends come back."""
+    plan = Plan(
+        {},
+        pools=(Pool("default", (), workers=2, sleep=0.05),),
+        arrivals=(Arrivals("default", LONG, per_second=100),),
+        web_sessions=2,
+    )
     with start(plan):
-        old = processes(connection, "worker-default")
+        names = ("worker-default", "web")
+        old = {name: processes(connection, name) for name in names}
         connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'worker-default'"
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = ANY(%s)", (list(names),)
         )
-        until(lambda: len(new := processes(connection, "worker-default")) == 2 and not new & old)
+
+        def back(name: str) -> bool:
+            """As many connections as before, all of them new."""
+            new = processes(connection, name)
+            return len(new) == 2 and not new & old[name]
+
+        until(lambda: all(back(name) for name in names))
 
 
 def test_past_is_in_order(start: MakeWorld, connection: Connection) -> None:
