@@ -16,17 +16,12 @@ from typing import Any
 import psycopg
 
 from exporter import app, config
+from exporter.demo import laravel
 from exporter.demo.postgres import Postgres
 
 REPEATS = 9
 JOBS = 3000  # pushed, reserved and deleted to measure what the indexes cost
 SERVER = {"shared_buffers": "1GB", "max_wal_size": "8GB"}
-TABLE = """
-CREATE TABLE jobs (
-    id bigserial PRIMARY KEY, queue varchar(255) NOT NULL, payload text NOT NULL, attempts smallint NOT NULL,
-    reserved_at integer, available_at integer NOT NULL, created_at integer NOT NULL);
-CREATE INDEX jobs_queue_index ON jobs (queue);
-"""
 # Eight queues, one row in twenty delayed, 60 reserved, payloads of about 1 kB.
 ROWS = """
 INSERT INTO jobs (queue, payload, attempts, reserved_at, available_at, created_at)
@@ -53,14 +48,14 @@ def main() -> None:
         print(f" {'buffers':>9} {'interval':>9}")
         for rows in sizes:
             db.execute("DROP TABLE IF EXISTS jobs")
-            db.execute(TABLE)
+            db.execute(laravel.JOBS)
             db.execute(ROWS, {"rows": rows})
             measure(server.dsn(), db, rows, "none")
             db.execute(INDEXES)
             measure(server.dsn(), db, rows, "both")
         for name, indexes in (("none", ""), ("both", INDEXES)):
             db.execute("DROP TABLE jobs")
-            db.execute(TABLE + indexes)
+            db.execute((laravel.JOBS + indexes).encode())
             print(f"indexes {name}: {work(db)}")
 
 

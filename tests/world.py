@@ -13,14 +13,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from exporter import app, config
 from exporter.app import App
 from exporter.board import Key, State
+from exporter.demo import laravel
 from exporter.timing import Clock
-
-MIGRATION = """
-CREATE TABLE {table} (
-    id bigserial PRIMARY KEY, queue varchar(255) NOT NULL, payload text NOT NULL, attempts smallint NOT NULL,
-    reserved_at integer, available_at integer NOT NULL, created_at integer NOT NULL);
-CREATE INDEX ON {table} (queue);
-"""
 
 
 @dataclass
@@ -42,7 +36,8 @@ class HandClock:
 
 def create_jobs(connection: psycopg.Connection[Any], table: str = "jobs") -> None:
     """Laravel's own migration of the jobs table; `table` is spelled as in SQL."""
-    connection.execute(MIGRATION.format(table=table))
+    migration = laravel.JOBS.replace('"jobs_queue_index"', "").replace('"jobs"', table)
+    connection.execute(migration.encode())
 
 
 def add_jobs(connection: psycopg.Connection[Any], *rows: tuple[str, int | None, int], table: str = "jobs") -> None:
@@ -110,6 +105,11 @@ def value(watching: App, name: str, **labels: str) -> float | None:
     ]
     assert len(found) <= 1, f"{name} {labels}: {len(found)} series"
     return found[0] if found else None
+
+
+def states(watching: App, source: str = "database") -> dict[str, State]:
+    """What the board says of each collector of a source, by name."""
+    return {key.collector: state for key, state in watching.board.read().items() if key.source == source}
 
 
 def state(watching: App, collector: str, source: str = "database") -> State:

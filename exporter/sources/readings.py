@@ -12,22 +12,16 @@ A_MINUTE = 60.0  # seconds
 
 
 class Reading(NamedTuple):
-    """A far clock, read at some moment between sending and receiving. Unix times."""
+    """How far a clock is ahead of ours, in seconds, and within how many that is right."""
 
     reference: str
-    far: float
-    sent: float
-    received: float
+    offset: float
+    error: float
 
-    @property
-    def offset(self) -> float:
-        """Reference minus local clock, in seconds, as if read halfway."""
-        return self.far - (self.sent + self.received) / 2
-
-    @property
-    def error(self) -> float:
-        """Half the round trip, in seconds: the offset is right within this."""
-        return (self.received - self.sent) / 2
+    @classmethod
+    def between(cls, reference: str, far: float, sent: float, received: float) -> Reading:
+        """What a far clock said between sending and receiving, as if read halfway. Unix times."""
+        return cls(reference, far - (sent + received) / 2, (received - sent) / 2)
 
 
 @dataclass(slots=True)

@@ -15,12 +15,12 @@ Db = psycopg.Connection[Any]
 
 def reading(offset: float, error: float, reference: str = "database:a") -> Reading:
     """A clock that is ahead of ours by `offset`, known within `error`."""
-    return Reading(reference, 100 + offset, 100 - error, 100 + error)
+    return Reading(reference, offset, error)
 
 
 def test_offset_is_as_if_read_halfway_and_error_half_the_round_trip() -> None:
     """A clock that says 105 between 100 and 102 is 4 s ahead, give or take one."""
-    between = Reading("database:a", 105, 100, 102)
+    between = Reading.between("database:a", 105, 100, 102)
     assert (between.offset, between.error) == (4, 1)
 
 

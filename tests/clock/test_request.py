@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter.errors import SourceError
-from exporter.sources.clock.request import KissError, apart, request, timestamp
+from exporter.sources.clock.request import KissError, apart, reading, request, timestamp
 from exporter.sources.readings import Reading
 from exporter.timing import Deadline
 
@@ -30,7 +30,8 @@ def hand() -> HandClock:
 
 def ask(hand: HandClock, server: NtpServer, seconds: float = 5.0) -> Reading:
     """One request to this server."""
-    return request(server.host, server.port, Deadline(hand.mono + seconds, hand.clock.mono), hand.clock)
+    deadline = Deadline(hand.mono + seconds, hand.clock.mono)
+    return reading(request(server.host, server.port, deadline, hand.clock))
 
 
 def refusal(hand: HandClock, respond: Respond, seconds: float = 5.0) -> SourceError:

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from exporter import app
+from exporter.demo import laravel
 from exporter.demo.postgres import Postgres
 from exporter.errors import Reason
 from exporter.source import Source
@@ -25,7 +26,7 @@ from exporter.sources.readings import Reading, Readings
 
 from ..clock.server import NtpServer, Packet, Respond, Travel
 from ..database.proxies import Deaf, Peer, Proxy
-from ..world import HandClock, create_jobs, settings
+from ..world import HandClock, settings
 from .babbler import Babbler
 
 Mood = Literal["well", "refusing", "deaf", "babbling", "denying"]
@@ -33,6 +34,7 @@ QUEUES = ("default", "mail")  # named in the settings; nothing is in them
 NUMBERS = count()
 STAGE = """
 CREATE SCHEMA {schema};
+SET search_path = {schema};
 DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$
 """
 SECRET = "s3cret&p@ss wörd"  # of the far sides that know one
@@ -66,12 +68,12 @@ def patience(mood: Mood) -> float:
 
 
 def database(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
-    """A PostgreSQL with an empty jobs table behind a proxy; denying, it keeps the table from us."""
+    """A PostgreSQL with Laravel's tables, empty, behind a proxy; denying, it keeps the tables from us."""
     server: Postgres = request.getfixturevalue("postgres18")
     schema = f"conformance_{next(NUMBERS)}"
     connection = stack.enter_context(psycopg.connect(server.dsn(), autocommit=True))
-    connection.execute(STAGE.format(schema=schema))
-    create_jobs(connection, f"{schema}.jobs")
+    connection.execute(STAGE.format(schema=schema).encode())
+    connection.execute(laravel.TABLES)
     proxy = stack.enter_context(Proxy(("127.0.0.1", server.port)))
     peers: dict[Mood, Callable[[], Peer]] = {"deaf": Deaf, "babbling": Babbler}
     peer = stack.enter_context(peers[mood]()) if mood in peers else proxy
@@ -106,7 +108,7 @@ def clock(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opene
     if mood == "refusing":
         servers.close()
     readings = Readings()
-    readings.put(Reading("database:database", 5, 5, 5.1))
+    readings.put(Reading("database:database", 0, 0.1))
     named = ClockSettings(ntp=("127.0.0.1", "127.0.0.2"), timeout=patience(mood))
     return Opened(clocks.open(named, readings, port=first.port), silent.set, servers.close)
 

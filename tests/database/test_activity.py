@@ -11,10 +11,12 @@ import psycopg
 import pytest
 
 from exporter.app import App
-from exporter.sources.database.activity import HIDDEN
+from exporter.model import Sample
+from exporter.sources.database.activity import HIDDEN, WAIT_TYPES, WAITING, pool_of
+from exporter.timing import Deadline
 
 from ..patience import until
-from ..world import add_jobs, poll, state, value, watched
+from ..world import add_jobs, poll, settings, state, states, value, watched
 
 Db = psycopg.Connection[Any]
 
@@ -110,6 +112,7 @@ def test_connections_by_pool_and_state(dsn: str, web: str, sessions: Sessions) -
             ("other", "other"): 1,  # the stranger, who tells nobody
         }
         assert value(app, "database_connections", pool="web", state="active") == 0
+        assert value(app, "database_connections", pool="web", state="other") == 0
 
 
 def test_workers_are_the_connections_of_a_pool_with_queues(dsn: str, sessions: Sessions) -> None:
@@ -130,6 +133,42 @@ def test_workers_of_another_database_are_not_ours(dsn: str, sessions: Sessions) 
         poll(app, "activity")
         assert value(app, "workers", pool="default") == 1
         assert value(app, "database_connections", pool="default", state="idle") == 2
+
+
+@pytest.mark.parametrize(
+    ("pool", "program", "role", "fits"),
+    [
+        ({"application_name": "worker-?*", "role": "app"}, "worker-1", "app", True),
+        ({"application_name": "worker-?*", "role": "app"}, "worker-1", "web", False),
+        ({"application_name": "worker-?*", "role": "app"}, "cron", "app", False),
+        ({"application_name": "[app] *"}, "[app] worker", "app", True),
+        ({"application_name": "worker-[12]"}, "worker-1", "app", False),
+        ({"role": "app"}, None, "app", True),
+    ],
+)
+def test_a_pool_is_recognised_by_all_that_is_given(
+    pool: dict[str, str], program: str | None, role: str, fits: bool
+) -> None:
+    """A pattern and a role must both fit where both are given; in a pattern * and ? alone mean something else."""
+    pools = settings("host=db", pools={"a": pool}).connections["database"].pools
+    assert pool_of({"application_name": program, "role": role}, pools) == ("a" if fits else "other")
+
+
+def test_kinds_of_waiting_are_a_closed_set(dsn18: str) -> None:
+    """What a newer PostgreSQL waits for, of a kind that nobody knew, is `other`; and all kinds are there from 0 on."""
+    with watched(dsn18) as app:
+        (activity,) = [c for c in app.pollers[0].source.collectors if c.name == "activity"]
+        raw = activity.fetch(Deadline(time.monotonic() + 5))
+        waiting = [
+            {**raw.sessions[0], "state": "active", "wait_event_type": kind, "sessions": 1}
+            for kind in ("InjectionPoint", "IO")
+        ]
+        counted = {
+            sample.labelled["wait_event_type"]: sample.value
+            for sample in activity.measure(raw._replace(sessions=waiting), 0)
+            if isinstance(sample, Sample) and sample.metric is WAITING
+        }
+        assert counted == dict.fromkeys((*WAIT_TYPES, "other"), 0) | {"other": 1, "IO": 1}
 
 
 def test_usage_counts_client_backends_only(dsn: str, db: Db, sessions: Sessions) -> None:
@@ -193,7 +232,7 @@ def test_case_20_what_a_plain_role_cannot_see_is_absent(dsn: str, db: Db, plain:
     sessions.open("worker-1").execute("BEGIN")
     with watched(dsn.replace("postgres@", f"{plain}@"), pools=POOLS, queues={"default": {}}) as app:
         poll(app)
-        assert [state(app, name).up for name in ("jobs", "statistics", "activity", "sizes")] == [True] * 4
+        assert all(state.up for state in states(app).values())
         assert state(app, "activity").notes == (HIDDEN,)
         hidden = {"database_connections", "database_connection_usage_ratio", "database_waiting_backends"}
         shown = {sample.metric.name.removeprefix("laravel_queue_") for sample in state(app, "activity").samples}

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 
 import psycopg
@@ -11,10 +13,14 @@ import pytest
 
 from exporter.app import App
 from exporter.demo.postgres import Postgres
+from exporter.errors import SourceError
+from exporter.sources.database.session import Session
+from exporter.sources.readings import Readings
+from exporter.timing import Deadline
 
 from ..conftest import debian_postgres
 from ..patience import until
-from ..world import HandClock, add_jobs, create_jobs, poll, state, value, watched
+from ..world import HandClock, add_jobs, create_jobs, poll, settings, state, states, value, watched
 from .onlooker import Db, ours, terminate
 from .proxies import Proxy
 
@@ -40,6 +46,19 @@ def through(proxy: Proxy, db: Db) -> str:
     return proxy.dsn(f"dbname={db.info.dbname} user={db.info.user}")
 
 
+def within(seconds: float) -> Deadline:
+    """A deadline on the real clock."""
+    return Deadline(time.monotonic() + seconds)
+
+
+@contextmanager
+def opened(dsn: str, **changes: object) -> Iterator[Session]:
+    """A session as the collectors share one."""
+    session = Session("database", settings(dsn, **changes).connections["database"], Readings())
+    yield session
+    session.close()
+
+
 def test_a_restart_heals_in_silence(restartable: Postgres) -> None:
     """A server that was restarted between two polls is asked over a new connection; no failure is counted."""
     with watched(restartable.dsn(), queues={"default": None}) as watching:
@@ -47,7 +66,7 @@ def test_a_restart_heals_in_silence(restartable: Postgres) -> None:
         restartable.stop()
         restartable.start()
         poll(watching)
-        assert {state(watching, name).errors == {} for name in ("jobs", "statistics", "activity", "sizes")} == {True}
+        assert all(state.errors == {} for state in states(watching).values())
         assert value(watching, "jobs", state="ready") == 0
 
 
@@ -96,6 +115,35 @@ def test_a_question_that_ends_the_session(dsn: str, db: Db) -> None:
         assert state(watching, "jobs").reason == "connect"
         assert "terminating connection due to administrator command" in state(watching, "jobs").error
         assert ours(db) == []
+
+
+def test_a_question_that_ends_the_session_in_the_middle_of_a_poll(dsn: str, db: Db) -> None:
+    """A connection lost after an answer in the same poll was not idle: that is a failure, whatever limit is set."""
+    db.execute("CREATE VIEW fatal AS SELECT jobs.*, pg_terminate_backend(pg_backend_pid()) FROM jobs")
+    add_jobs(db, ("default", None, 0))
+    with opened(dsn, table="fatal") as session:
+        for poll in (session.poll(within(5)), session.poll(within(5))):
+            poll.ask("table")
+        with pytest.raises(SourceError, match="administrator command"):
+            poll.ask("jobs", limit=0.25)
+        assert ours(db) == []
+
+
+def test_a_limit_of_a_question_leaves_the_connection(dsn: str, db: Db) -> None:
+    """A question with less time than the poll is given up by the server; the next goes over the same connection."""
+    db.execute("CREATE VIEW slow AS SELECT * FROM jobs WHERE pg_sleep(9) IS NOT NULL")
+    add_jobs(db, ("default", None, 0))
+    with opened(dsn, table="slow") as session:
+        poll = session.poll(within(5))
+        poll.ask("table")
+        (before,) = ours(db)
+        began = time.monotonic()
+        with pytest.raises(SourceError, match="statement timeout") as caught:
+            poll.ask("jobs", limit=0.1)
+        assert 0.1 <= time.monotonic() - began < 2
+        assert not caught.value.unreachable
+        poll.ask("statistics")
+        assert [session.pid for session in ours(db)] == [before.pid]
 
 
 def locked(watching: App, db: Db, proxy: Proxy) -> None:

@@ -15,7 +15,7 @@ from exporter.app import App
 from exporter.demo.postgres import Postgres
 from exporter.queues import STATES
 
-from ..world import poll, state, value, watched
+from ..world import poll, states, value, watched
 
 Db = psycopg.Connection[Any]
 Node = dict[str, Any]  # of a plan
@@ -25,6 +25,7 @@ INDEXES = (
     "CREATE INDEX waiting ON jobs (queue, available_at) WHERE reserved_at IS NULL",
     "CREATE INDEX held ON jobs (queue, reserved_at) WHERE reserved_at IS NOT NULL",
 )
+MESSAGES = {"jobs": 2, "statistics": 1, "activity": 2, "sizes": 1}  # of each collector's poll
 LOGGED = {  # what sessions of the database tell the server's log, and that nothing but us keeps plans on one core
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",
@@ -105,7 +106,8 @@ def right(app: App) -> bool:
 def test_messages_per_poll(dsn: str, log: Log) -> None:
     """A poll sends a fixed number of messages, each a transaction of its own; nothing is sent in between."""
     with watched(dsn) as app:
-        for collector, messages in {"jobs": 3, "statistics": 2, "activity": 2, "sizes": 1}.items():
+        assert states(app).keys() == MESSAGES.keys()
+        for collector, messages in MESSAGES.items():
             poll(app, collector)
             assert log.messages() == messages, collector
             for _ in range(5):
@@ -205,5 +207,5 @@ def test_no_lock_is_stronger_than_a_readers(dsn: str, db: Db, log: Log) -> None:
     with watched(dsn) as app, db.transaction():
         db.execute("LOCK TABLE jobs IN EXCLUSIVE MODE")
         poll(app)
-        assert [state(app, name).error for name in ("jobs", "statistics", "activity", "sizes")] == [""] * 4
+        assert {state.error for state in states(app).values()} == {""}
         assert right(app)

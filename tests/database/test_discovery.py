@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import tracemalloc
 from typing import Any
 from uuid import UUID
@@ -11,6 +12,8 @@ import pytest
 
 from exporter.app import App
 from exporter.queues import STATES
+from exporter.sources.database.remembered import DROPPED
+from exporter.timing import Deadline
 
 from ..world import HandClock, add_jobs, poll, state, value, watched
 
@@ -111,6 +114,28 @@ def test_case_77_ten_thousand_queues(dsn: str, db: Db, indexes: str) -> None:
         assert value(app, "labels_dropped_total", collector="jobs", label="queue") == 2 * 9_901
 
 
+def test_measuring_again_drops_nothing_twice(dsn18: str, db18: Db) -> None:
+    """What is counted under `other` is counted once for each answer, however often that is measured."""
+    replace_jobs(db18, numbered(0, 150))
+    with watched(dsn18) as app:
+        jobs = app.pollers[0].source.collectors[0]
+        for polls in (1, 2):
+            raw = jobs.fetch(Deadline(time.monotonic() + 5))
+            measured = [list(jobs.measure(raw, 0)) for _ in range(2)]
+            assert measured[0] == measured[1]
+            assert DROPPED(polls * 50, "database", "jobs", "queue") in measured[0]
+
+
+def test_other_says_zero_when_there_is_room_again(dsn18: str, db18: Db) -> None:
+    """`other` is remembered like a queue of its own: when it has lost its jobs, it says zero and not nothing."""
+    replace_jobs(db18, numbered(0, 101))
+    with watched(dsn18) as app:
+        poll(app, "jobs")
+        replace_jobs(db18, [])
+        poll(app, "jobs")
+        assert value(app, "jobs", queue="other", state="ready") == 0
+
+
 def test_case_77_memory_stays_flat(dsn18: str, db18: Db) -> None:
     """Case 77: however many new names each poll brings, what is remembered and what is shown stay bounded."""
     hand, held = HandClock(), []
@@ -133,7 +158,7 @@ def test_a_queue_called_other_is_not_counted_twice(dsn18: str, db18: Db) -> None
     with watched(dsn18) as app:
         poll(app, "jobs")
         assert total(app) == 152
-        assert value(app, "jobs", queue="other", state="ready") == 2 + 150 - 99
+        assert value(app, "jobs", queue="other", state="ready") == 2 + 150 - 100
 
 
 def test_a_remembered_queue_keeps_its_place(dsn18: str, db18: Db) -> None:

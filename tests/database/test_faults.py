@@ -17,7 +17,7 @@ from exporter.sources.database.connection import connect
 from exporter.sources.resolve import resolve
 from exporter.timing import Deadline
 
-from ..world import HandClock, add_jobs, poll, state, value, watched
+from ..world import HandClock, add_jobs, poll, state, states, value, watched
 from .onlooker import Db
 from .proxies import Absent, Deaf, Proxy, Stranger
 
@@ -48,8 +48,7 @@ def test_deaf_from_the_first_byte(sslmode: str) -> None:
     """A peer that accepts and says nothing is a `timeout`, for all collectors at once, within the time allowed."""
     with Deaf() as deaf, watched(deaf.dsn(f"user=app sslmode={sslmode}"), timeout="300ms") as watching:
         assert timed_poll(watching) < 0.3 + SLACK
-        for collector in ("jobs", "statistics", "activity", "sizes"):
-            assert state(watching, collector).reason == "timeout"
+        assert {state.reason for state in states(watching).values()} == {"timeout"}
         assert state(watching, "jobs").error == "127.0.0.1 did not let us in in time"
 
 

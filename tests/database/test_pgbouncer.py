@@ -19,7 +19,7 @@ from exporter.demo.postgres import UNPRIVILEGED, Postgres, free_port
 
 from ..conftest import debian_postgres
 from ..patience import until
-from ..world import create_jobs, poll, state, value, watched
+from ..world import create_jobs, poll, state, states, value, watched
 
 SETTINGS = (
     "statement_timeout", "lock_timeout", "search_path", "row_security", "jit", "timezone", "client_encoding",
@@ -110,7 +110,7 @@ def test_every_pool_mode(behind: Postgres, pool_mode: str) -> None:
         watched(f"postgresql://postgres@127.0.0.1:{port}/postgres") as watching,
     ):
         poll(watching)
-        assert {state(watching, turn.collector.name).error for turn in watching.pollers[0].turns} == {""}
+        assert {state.error for state in states(watching).values()} == {""}
 
 
 def test_an_error_gives_the_server_connection_back(pooled: str) -> None:

@@ -9,10 +9,11 @@ import psycopg
 import pytest
 
 from exporter.demo.postgres import Postgres
-from exporter.sources.database.session import APPLICATION_NAME, message
+from exporter.sources.database.questions import message, names
+from exporter.sources.database.session import APPLICATION_NAME
 
 from ..patience import until
-from ..world import HandClock, add_jobs, poll, series, state, value, watched
+from ..world import HandClock, add_jobs, poll, series, settings, state, states, value, watched
 from .onlooker import Db, terminate
 
 Pair = tuple[str, str]
@@ -38,8 +39,8 @@ def test_the_least_privileged_role(dsn: str, db: Db, role: str) -> None:
     add_jobs(db, ("default", None, 0))
     with watched(as_role(dsn, role)) as watching:
         poll(watching)
-        assert {state(watching, turn.collector.name).error for turn in watching.pollers[0].turns} == {""}
-        assert {note for turn in watching.pollers[0].turns for note in turn.state.notes} == set()
+        assert {state.error for state in states(watching).values()} == {""}
+        assert {note for state in states(watching).values() for note in state.notes} == set()
         assert value(watching, "jobs", queue="default", state="ready") == 1
         assert value(watching, "database_connections", pool="other", state="idle") is not None
 
@@ -50,7 +51,7 @@ def test_without_select_jobs_alone_fails(dsn: str, db: Db, role: str) -> None:
         poll(watching)
         assert state(watching, "jobs").reason == "permission"
         assert state(watching, "jobs").error == "permission denied for table jobs"
-        assert [state(watching, name).up for name in ("statistics", "activity", "sizes")] == [True, True, True]
+        assert [name for name, state in states(watching).items() if not state.up] == ["jobs"]
         assert "pg_monitor" in state(watching, "activity").notes[0]
         assert value(watching, "database_connections", pool="other", state="idle") is None
         db.execute(f"GRANT SELECT ON jobs TO {role}".encode())
@@ -103,7 +104,7 @@ def test_only_the_catalogue_and_the_table_are_used(dsn: str, db: Db, role: str) 
         trapped.execute("SELECT now()")
     with watched(as_role(dsn, role)) as watching:
         poll(watching)
-        assert {state(watching, turn.collector.name).error for turn in watching.pollers[0].turns} == {""}
+        assert {state.error for state in states(watching).values()} == {""}
         assert value(watching, "jobs", queue="default", state="ready") == 1
         assert value(watching, "jobs", queue="default", state="expired") == 1
 
@@ -223,5 +224,5 @@ def test_a_question_that_somebody_cancelled_took_not_too_long(dsn18: str, db18: 
 
 def test_a_last_moment_is_not_without_limit() -> None:
     """When hardly any time is left the server's limits are a millisecond, and not 0, which would be none at all."""
-    text = message("sizes", 0.0001, {"schema": "public", "table": "jobs"}).as_string()
+    text = message("sizes", names(settings("host=db").connections["database"]), 0.0001).as_string()
     assert text.count(" 1)::bigint::text, true)") == 2

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from exporter import queues, status
 from exporter.board import Board, Key, State
 from exporter.model import Sample
-from exporter.sources.database import activity, statistics
+from exporter.sources.database import metrics, statistics
 
 from ..world import HandClock
 
@@ -33,11 +33,11 @@ def samples() -> Iterator[Sample]:
     yield statistics.DEAD(111_575, "database", "jobs")
     yield statistics.TRIGGER(120_050, "database", "jobs")
     for pool, count in CONNECTIONS.items():
-        yield activity.CONNECTIONS(count, "database", pool, "idle")
-    yield activity.MAX(MAX, "database")
-    yield activity.RESERVED(RESERVED, "database")
-    yield activity.USAGE(sum(CONNECTIONS.values()) / (MAX - RESERVED), "database")
-    yield activity.WORKERS(CONNECTIONS["default"], "database", "default")
+        yield metrics.CONNECTIONS(count, "database", pool, "idle")
+    yield metrics.CONNECTIONS_MAX(MAX, "database")
+    yield metrics.CONNECTIONS_RESERVED(RESERVED, "database")
+    yield metrics.USAGE(sum(CONNECTIONS.values()) / (MAX - RESERVED), "database")
+    yield metrics.WORKERS(CONNECTIONS["default"], "database", "default")
 
 
 def page() -> str:

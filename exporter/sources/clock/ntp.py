@@ -11,9 +11,8 @@ from typing import NamedTuple
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Clock, Deadline
-from ..readings import Reading
 from . import metrics
-from .request import KissError, request
+from .request import Exchange, KissError, reading, request
 from .settings import PORT, ClockSettings
 
 GO_AWAY = ("DENY", "RSTR")  # "stop sending packets to that server": RFC 5905, section 7.4
@@ -21,10 +20,9 @@ FIRST_SILENCE, LONGEST_SILENCE = 4, 64  # intervals for which a server that said
 
 
 class Answer(NamedTuple):
-    """What one server made of one request: a reading, or why there is none."""
+    """What one server made of one request: an exchange, or why there is none."""
 
-    server: str
-    reading: Reading | None
+    exchange: Exchange | None
     failure: SourceError | None
 
 
@@ -52,21 +50,21 @@ class Ntp:
 
     def measure(self, raw: list[Answer], now: float) -> Iterable[Sample | Note]:
         """Offset and error of each server that gave the time, and a note for each that did not."""
-        yield from metrics.samples([answer.reading for answer in raw if answer.reading])
+        yield from metrics.samples([reading(answer.exchange) for answer in raw if answer.exchange])
         yield from (Note(str(answer.failure)) for answer in raw if answer.failure)
 
     def _answer(self, server: str, deadline: Deadline) -> Answer:
         if self.clock.mono() < self.not_before.get(server, float("-inf")):
-            return Answer(server, None, SourceError("kod", f"{server}: told us to ask less often, so it is left alone"))
+            return Answer(None, SourceError("kod", f"{server}: told us to ask less often, so it is left alone"))
         try:
-            reading = request(server, self.port, deadline, self.clock)
+            exchange = request(server, self.port, deadline, self.clock)
         except KissError as kiss:
             self._leave_alone(server, kiss.code)
-            return Answer(server, None, kiss)
+            return Answer(None, kiss)
         except SourceError as failure:
-            return Answer(server, None, failure)
+            return Answer(None, failure)
         self.silence.pop(server, None)
-        return Answer(server, reading, None)
+        return Answer(exchange, None)
 
     def _leave_alone(self, server: str, code: str) -> None:
         """Twice as long each time; one that wants to see us gone is asked about once an hour, if that changed."""

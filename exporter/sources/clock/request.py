@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from typing import NamedTuple
 
 import ntplib
 
@@ -26,7 +27,17 @@ class KissError(SourceError):
         self.code = code
 
 
-def request(server: str, port: int, deadline: Deadline, clock: Clock = Clock()) -> Reading:
+class Exchange(NamedTuple):
+    """A request and its answer: when the server got the one and sent the other, and our clock when it came."""
+
+    server: str
+    arrived: float  # NTP's timestamps
+    answered: float
+    received: float  # Unix time
+    elapsed: float  # seconds since we sent the request, by the clock that never jumps
+
+
+def request(server: str, port: int, deadline: Deadline, clock: Clock = Clock()) -> Exchange:
     """
     Ask the first address of `server` once. Raises `SourceError`.
 
@@ -49,7 +60,7 @@ def request(server: str, port: int, deadline: Deadline, clock: Clock = Clock()) 
         raise SourceError("malformed", f"{server}: the answer is not an NTP packet") from None
 
 
-def _exchange(channel: socket.socket, server: str, deadline: Deadline, clock: Clock) -> Reading:
+def _exchange(channel: socket.socket, server: str, deadline: Deadline, clock: Clock) -> Exchange:
     question = ntplib.NTPPacket(version=4, mode=CLIENT, tx_timestamp=timestamp(clock.wall())).to_data()
     sent = clock.mono()
     channel.send(question)
@@ -58,7 +69,8 @@ def _exchange(channel: socket.socket, server: str, deadline: Deadline, clock: Cl
         answer = _decoded(channel.recv(1024))
         received, elapsed = clock.wall(), clock.mono() - sent
         if answer.orig_timestamp == _decoded(question).tx_timestamp:
-            return _reading(server, answer, received, elapsed)
+            _check(server, answer, elapsed)
+            return Exchange(server, answer.recv_timestamp, answer.tx_timestamp, received, elapsed)
         # a late answer to an earlier request, or a forged one: wait on
     raise TimeoutError
 
@@ -69,26 +81,30 @@ def _decoded(data: bytes) -> ntplib.NTPPacket:
     return packet
 
 
-def _reading(server: str, answer: ntplib.NTPPacket, received: float, elapsed: float) -> Reading:
-    """
-    The server's clock against ours as it stood when the answer came.
-
-    Offset and round trip as in RFC 5905, section 8, but the time that passed is taken from
-    the clock that never jumps: ours may have been set between question and answer.
-    """
+def _check(server: str, answer: ntplib.NTPPacket, elapsed: float) -> None:
+    """Raises `SourceError` if the answer gives no time, or one that cannot be."""
     if answer.mode != SERVER:
         raise SourceError("malformed", f"{server}: the answer is not from an NTP server")
     if answer.stratum == 0:
         raise KissError(server, answer.ref_id.to_bytes(4, "big").decode("ascii", "replace").strip("\0"))
     if answer.leap == NO_LEAP_KNOWN or answer.stratum >= UNSYNCHRONISED:
         raise SourceError("unsynchronised", f"{server}: does not know the time itself")
-    inside = apart(answer.tx_timestamp, answer.recv_timestamp)  # what the server itself took is no round trip
+    inside = apart(answer.tx_timestamp, answer.recv_timestamp)
     if answer.tx_timestamp == 0 or not -COARSEST <= inside <= elapsed + COARSEST:
         raise SourceError("malformed", f"{server}: the answer has times that cannot be")
-    sent = received - elapsed
-    there, back = apart(answer.recv_timestamp, timestamp(sent)), apart(answer.tx_timestamp, timestamp(received))
-    halfway, error = (sent + received) / 2, abs(elapsed - inside) / 2
-    return Reading(f"ntp:{server}", halfway + (there + back) / 2, halfway - error, halfway + error)
+
+
+def reading(exchange: Exchange) -> Reading:
+    """
+    The server's clock against ours as it stood when the answer came.
+
+    Offset and round trip as in RFC 5905, section 8, but the time that passed is taken from
+    the clock that never jumps: ours may have been set between question and answer.
+    """
+    server, arrived, answered, received, elapsed = exchange
+    there, back = apart(arrived, timestamp(received - elapsed)), apart(answered, timestamp(received))
+    inside = apart(answered, arrived)  # what the server itself took is no round trip
+    return Reading(f"ntp:{server}", (there + back) / 2, abs(elapsed - inside) / 2)
 
 
 def timestamp(unix: float) -> float:

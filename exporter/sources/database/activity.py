@@ -9,24 +9,10 @@ from typing import NamedTuple
 
 from ...model import Limit, Metric, Note, Sample
 from ...timing import Deadline
+from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE, WORKERS
 from .session import Row, Session
-from .settings import Pool
+from .settings import OTHER, Pool
 
-CONNECTIONS = Metric(
-    "laravel_queue_database_connections",
-    "Client connections of the whole server by pool (other: of none) and state.",
-    ("connection", "pool", "state"),
-)
-MAX = Metric("laravel_queue_database_connections_max", "The server's max_connections.", ("connection",))
-RESERVED = Metric(
-    "laravel_queue_database_connections_reserved", "Connections kept for superusers and maintenance.", ("connection",)
-)
-USAGE = Metric(
-    "laravel_queue_database_connection_usage_ratio",
-    "Client connections in use, as a share of those that an application can get.",
-    ("connection",),
-    limit=Limit(0.8, "{value} of the connections in use, limit {bound}", "LaravelQueueConnectionsHigh", soon=0.9),
-)
 WAITING = Metric(
     "laravel_queue_database_waiting_backends",
     "Active sessions that wait for something other than their client.",
@@ -38,7 +24,6 @@ OLDEST_TRANSACTION = Metric(
     ("connection", "holder"),
     limit=Limit(900, "a transaction open for {value}, limit {bound}", "LaravelQueueXminHeld"),
 )
-WORKERS = Metric("laravel_queue_workers", "Connections of a pool of workers.", ("connection", "pool"))
 WORKER_TIMEOUT = Metric(
     "laravel_queue_worker_timeout_seconds",
     "The workers' --timeout, from the settings.",
@@ -56,8 +41,9 @@ HIDDEN = "the role is not a member of pg_monitor: connections by state, their us
 
 
 class Raw(NamedTuple):
-    """What the server says of itself, and its sessions, folded."""
+    """Whether it is a standby, what the server says of itself, and its sessions, folded."""
 
+    in_recovery: bool
     server: Row
     sessions: list[Row]
 
@@ -67,7 +53,7 @@ class Activity:
 
     name = "activity"
     metrics: tuple[Metric, ...] = (
-        CONNECTIONS, MAX, RESERVED, USAGE, WAITING, OLDEST_TRANSACTION, WORKERS,
+        CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE, WAITING, OLDEST_TRANSACTION, WORKERS,
     )  # fmt: skip
 
     def __init__(self, session: Session) -> None:
@@ -76,14 +62,16 @@ class Activity:
         self.first_seen: dict[tuple[str, str], float] = {}  # (holder, its name and xmin) → Unix time
 
     def fetch(self, deadline: Deadline) -> Raw:
-        return Raw(self.session.ask("server", deadline)[0], self.session.ask("sessions", deadline))
+        poll = self.session.poll(deadline)
+        (server,), sessions = poll.ask("server"), poll.ask("sessions")
+        return Raw(poll.in_recovery, server, sessions)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        if raw.server["in_recovery"]:
+        if raw.in_recovery:
             return
         name = self.session.name
-        yield MAX(raw.server["max_connections"], name)
-        yield RESERVED(raw.server["reserved_connections"], name)
+        yield CONNECTIONS_MAX(raw.server["max_connections"], name)
+        yield CONNECTIONS_RESERVED(raw.server["reserved_connections"], name)
         yield from self._workers(raw.sessions)
         yield from self._horizon(raw.server, now)
         if not raw.server["sees_all"]:
@@ -103,9 +91,10 @@ class Activity:
                 yield WORKERS(counts[name], self.session.name, name)
 
     def _connections(self, raw: Raw) -> Iterator[Sample]:
-        counts = Counter({(pool, state): 0 for pool in (*self.pools, "other") for state in STATES.values()})
+        states = (*STATES.values(), OTHER)
+        counts = Counter({(pool, state): 0 for pool in (*self.pools, OTHER) for state in states})
         for row in raw.sessions:
-            state = STATES.get(row["state"], "other")
+            state = STATES.get(row["state"], OTHER)
             counts[pool_of(row, self.pools), state] += row["sessions"]
         for labels, count in counts.items():
             yield CONNECTIONS(count, self.session.name, *labels)
@@ -114,10 +103,11 @@ class Activity:
             yield USAGE(counts.total() / free, self.session.name)
 
     def _waits(self, sessions: list[Row]) -> Iterator[Sample]:
-        counts = Counter(dict.fromkeys(WAIT_TYPES, 0))
+        counts = Counter(dict.fromkeys((*WAIT_TYPES, OTHER), 0))
         for row in sessions:
-            if row["state"] == "active" and row["wait_event_type"] not in (None, "Client", "Activity"):
-                counts[row["wait_event_type"]] += row["sessions"]
+            wait_type = row["wait_event_type"]
+            if row["state"] == "active" and wait_type not in (None, "Client", "Activity"):
+                counts[wait_type if wait_type in WAIT_TYPES else OTHER] += row["sessions"]
         for wait_type, count in counts.items():
             yield WAITING(count, self.session.name, wait_type)
 
@@ -144,11 +134,9 @@ class Activity:
 
 
 def pool_of(row: Row, pools: dict[str, Pool]) -> str:
-    """The first pool in the settings whose pattern or role fits."""
+    """The first pool in the settings whose pattern and role, as far as they are given, fit."""
     for name, pool in pools.items():
-        program = pool.application_name
-        if (program is None or fnmatchcase(row["application_name"] or "", program)) and (
-            pool.role is None or pool.role == row["role"]
-        ):
+        program = (pool.application_name or "*").replace("[", "[[]")  # a bracket stands for itself
+        if fnmatchcase(row["application_name"] or "", program) and pool.role in (None, row["role"]):
             return name
-    return "other"
+    return OTHER

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from psycopg import sql
 
@@ -12,7 +12,7 @@ from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
-from .found import DROPPED, Found
+from .remembered import DROPPED
 from .session import Row, Session
 from .settings import Database
 
@@ -20,15 +20,15 @@ WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
 RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
 RESERVED_INDEXES = {RESERVED_INDEX, "(reserved_at) (reserved_at IS NOT NULL)"}
 VISIBLE_ENOUGH = 0.5  # share of the pages that is visible to all; with less, the indexes send us to too many rows
-NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
 LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
 
 
 class Raw(NamedTuple):
-    """How far behind a standby is, and a row for each queue."""
+    """How far behind a standby is, a row for each queue, and how many queues earlier answers had too many."""
 
-    standby: Row
+    lag: float | None
     rows: list[Row]
+    dropped: int
 
 
 class Jobs:
@@ -49,21 +49,21 @@ class Jobs:
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
         self.interval = self.settings.interval
-        self.found = Found(self.settings.queues)
+        self.dropped = 0
 
     def fetch(self, deadline: Deadline) -> Raw:
-        (standby,) = self.session.ask("standby", deadline)
-        tables = self.session.ask_table("table", deadline)
+        poll = self.session.poll(deadline)
+        tables = poll.ask("table")
         if not tables:
             raise SourceError("undefined_table", f"there is no table {self.settings.schema_}.{self.settings.table}")
+        lag = poll.replay_lag()  # before the rows, so that these are no older
         by_index = has_indexes(tables[0]) and tables[0]["visible"] > VISIBLE_ENOUGH
         try:
-            rows = self.session.ask("jobs_by_index" if by_index else "jobs", deadline, self._values())
+            return Raw(lag, poll.ask("jobs_by_index" if by_index else "jobs"), self.dropped)
         except SourceError as error:
             if "statement timeout" not in str(error):  # but a cancel request, or a standby's replay
                 raise
             raise SourceError("timeout", f"{error}; {self._what_helps(tables[0])}") from None
-        return Raw(standby, rows)
 
     def _what_helps(self, table: Row) -> str:
         """How to get numbers from a table that takes too long to count."""
@@ -79,34 +79,13 @@ class Jobs:
         )
         return f"{limit}; with two indexes it takes far less: {'; '.join(indexes)}"
 
-    def _values(self) -> dict[str, Any]:
-        named = list(self.settings.queues)
-        return {
-            "jobs": sql.Identifier(self.settings.schema_, self.settings.table),
-            "now": NOW,
-            "retry_after": self._retry_after_sql(),
-            "earliest": sql.Literal(queues.EARLIEST),
-            "ten_years": sql.Literal(queues.TEN_YEARS),
-            "wanted": sql.SQL("true") if self.settings.discover else sql.SQL("queue = ANY({})").format(named),
-        }
-
-    def _retry_after_sql(self) -> sql.Composable:
-        """Seconds that apply to a row, as an expression."""
-        default = sql.Literal(self.settings.retry_after)
-        own = [(name, q.retry_after) for name, q in self.settings.queues.items() if q.retry_after is not None]
-        if not own:
-            return default
-        cases = sql.SQL(" ").join(sql.SQL("WHEN {} THEN {}").format(name, after) for name, after in own)
-        return sql.SQL("CASE queue {} ELSE {} END").format(cases, default)
-
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        lag = raw.standby["replay_lag"]
-        if lag is None or lag > LAG_INTERVALS * self.interval:
-            behind = "an unknown time" if lag is None else f"{lag:.0f} s"
-            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown", withholds=True)
+        if raw.lag is None or raw.lag > LAG_INTERVALS * self.interval:
+            behind = "an unknown time" if raw.lag is None else f"{raw.lag:.0f} s"
+            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown")
             return
-        rows = self.found.fold(raw.rows, now)
-        yield DROPPED(self.found.dropped, self.session.name, self.name, "queue")
+        rows = self._by_queue(raw, now)
+        yield DROPPED(self.dropped, self.session.name, self.name, "queue")
         watched = Counter({self.session.name: 0})
         for queue, row in rows.items():
             connection = self.settings.connection_of(queue, self.session.name)
@@ -116,6 +95,18 @@ class Jobs:
                 yield from queue_settings(self.settings, self.session.name, queue)
         for connection, count in watched.items():
             yield queues.QUEUES(count, connection)
+
+    def _by_queue(self, raw: Raw, now: float) -> dict[str, Row]:
+        """A row for each queue that is shown. Two may carry one name: bytes that are no text look alike."""
+        sizes = Counter[str]()
+        for row in raw.rows:
+            sizes[row["queue"]] += sum(row[state] for state in queues.STATES)
+        shown = self.session.remembered.shown(sizes, now)
+        self.dropped = raw.dropped + sum(queue != name for queue, name in shown.items())
+        rows: dict[str, list[Row]] = {name: [] for name in sorted({*shown.values()})}
+        for row in raw.rows:
+            rows[shown[row["queue"]]].append(row)
+        return {name: total(rows) for name, rows in rows.items()}
 
     def _queue(self, row: Row, connection: str, queue: str) -> Iterator[Sample]:
         for state in queues.STATES:
@@ -129,6 +120,14 @@ class Jobs:
 def has_indexes(table: Row) -> bool:
     """Whether the two indexes are there that spare us the rows."""
     return WAITING_INDEX in table["indexes"] and bool(RESERVED_INDEXES & {*table["indexes"]})
+
+
+def total(rows: list[Row]) -> Row:
+    """Several rows as one; none as zeros. One answer has one `now`."""
+    total: Row = {count: sum(row[count] for row in rows) for count in (*queues.STATES, "implausible")}
+    for time in ("ready_since", "reserved_since"):
+        total[time] = min((row[time] for row in rows if row[time] is not None), default=None)
+    return total | {"now": rows[0]["now"] if rows else 0}
 
 
 def seconds_since(then: int | None, now: int) -> int:

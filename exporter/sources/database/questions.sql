@@ -1,8 +1,8 @@
 -- Every question that is asked of a database. Each goes out behind `before` in one message,
--- which PostgreSQL runs as one transaction.
---
--- {jobs} is the configured table, {now} the database's clock in whole seconds (PHP floors,
--- a cast would round), {retry_after} the seconds that apply to the row's queue.
+-- which PostgreSQL runs as one transaction. What a {name} stands for is said in questions.py:
+-- {jobs} is the configured table, {schema} and {table} are its names in the catalogue, {now} the
+-- database's clock in whole seconds (PHP floors, a cast would round), {retry_after} the seconds
+-- that apply to the row's queue, {wanted} a condition on it.
 
 -- name: before
 -- For this transaction alone. The search_path comes first, so that no other schema's function,
@@ -24,13 +24,21 @@ SELECT set_config('statement_timeout',
                         {lock_timeout})::bigint::text, true),
        set_config('client_encoding',
                   CASE current_setting('server_encoding') WHEN 'SQL_ASCII' THEN 'SQL_ASCII' ELSE 'UTF8' END, true),
-       extract(epoch FROM clock_timestamp())::float8 AS now;
+       extract(epoch FROM clock_timestamp())::float8 AS now,
+       pg_is_in_recovery() AS in_recovery;
+
+-- name: parts
+-- No question, but a piece of several: the jobs table and, if it is partitioned, each part.
+parts AS (
+    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
+    UNION
+    SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
 
 -- name: standby
--- Is this a standby, and how far is it behind? (null: not known.) While a WAL receiver runs and
--- all it received is replayed, nothing is missing, even if the primary has been idle for long.
-SELECT pg_is_in_recovery() AS in_recovery,
-       CASE WHEN NOT pg_is_in_recovery() THEN 0
+-- How far is a standby behind? (null: not known.) While a WAL receiver runs and all it received
+-- is replayed, nothing is missing, even if the primary has been idle for long.
+SELECT CASE WHEN NOT pg_is_in_recovery() THEN 0
             WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
                  AND EXISTS (SELECT FROM pg_stat_wal_receiver) THEN 0
             ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())
@@ -41,11 +49,7 @@ SELECT pg_is_in_recovery() AS in_recovery,
 -- of it do all transactions see alike, by the last vacuum, and how long may a question take? No
 -- row if there is no table. Waits for a lock on it: pg_get_expr opens it. An index in another
 -- order than the column's own (COLLATE, text_pattern_ops) cannot serve our questions.
-WITH RECURSIVE parts AS (
-    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
-    UNION
-    SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
+WITH RECURSIVE {parts}
 SELECT c.relkind = 'r' AS is_plain,
        current_setting('statement_timeout') AS time_limit,
        (SELECT coalesce(sum(p.relallvisible) * current_setting('block_size')::int
@@ -136,11 +140,7 @@ SELECT queue,
 -- name: statistics
 -- What do the statistics say of the table and, if it is partitioned, of each part of it?
 -- By oid and from the catalogue alone, so it answers while the table is locked.
-WITH RECURSIVE parts AS (
-    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
-    UNION
-    SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
+WITH RECURSIVE {parts}
 SELECT c.oid,
        pg_stat_get_live_tuples(c.oid) AS live,
        pg_stat_get_dead_tuples(c.oid) AS dead,
@@ -167,11 +167,7 @@ SELECT c.oid,
 -- name: sizes
 -- How many bytes are rows, out-of-line values and indexes? These functions open the table, so
 -- they wait behind an ALTER TABLE: a question of its own.
-WITH RECURSIVE parts AS (
-    SELECT c.oid FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
-     WHERE n.nspname = {schema} AND c.relname = {table} AND c.relkind IN ('r', 'p', 'm')
-    UNION
-    SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
+WITH RECURSIVE {parts}
 SELECT count(*) AS parts,
        coalesce(sum(pg_relation_size(c.oid)), 0)::float8 AS heap,
        coalesce(sum(pg_total_relation_size(nullif(c.reltoastrelid, 0))), 0)::float8 AS toast,
@@ -182,8 +178,7 @@ SELECT count(*) AS parts,
 -- name: server
 -- How many connections may there be, may we see what other roles do, and what besides a
 -- session keeps old row versions alive? (A slot or a standby keeps no time for its xmin.)
-SELECT pg_is_in_recovery() AS in_recovery,
-       pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
+SELECT pg_has_role('pg_read_all_stats', 'USAGE') AS sees_all,
        current_setting('max_connections')::int AS max_connections,
        current_setting('superuser_reserved_connections')::int
          + coalesce(current_setting('reserved_connections', true)::int, 0) AS reserved_connections,

@@ -9,58 +9,36 @@ becomes of us, and nothing outlives the message: it works behind PgBouncer in tr
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from importlib import resources
+from math import inf
 from typing import Any
 
 import psycopg
-from psycopg import sql
 
 from ...errors import SourceError
 from ...timing import BELIEF, Clock, Deadline
 from ..readings import Reading, Readings
 from .connection import Connection, connect
 from .errors import question_failed
+from .questions import message, names
+from .remembered import Remembered
 from .settings import Database
 
 APPLICATION_NAME = "queue-exporter"
-LOCK_TIMEOUT = 0.2  # seconds; behind an ALTER TABLE we give up rather than queue up
-SERVER_SHARE = 0.9  # of the time left is the server's, so that its own timeout comes before ours
 
 Row = dict[str, Any]
 
 
-def _questions() -> dict[str, str]:
-    text = (resources.files(__package__) / "questions.sql").read_text("utf-8")
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
-
-
-QUESTIONS = _questions()
-
-
 class Session:
-    """Asks the questions of `questions.sql`; connects when there is no connection, and again when it was lost."""
+    """What the collectors of one database share: a connection, what it is asked by, and which queues are shown."""
 
     def __init__(self, name: str, settings: Database, readings: Readings, clock: Clock = Clock()) -> None:
         self.name, self.settings, self.readings, self.clock = name, settings, readings, clock
+        self.names, self.remembered = names(settings), Remembered(settings.queues)
         self.connection: Connection | None = None
 
-    def ask(self, question: str, deadline: Deadline, values: Mapping[str, Any] | None = None) -> list[Row]:
-        """The rows that answer the question, in which `{name}` stands for `values["name"]`. Raises `SourceError`."""
-        was_idle = self.connection is not None and self.connection.deadline is not deadline
-        try:
-            return self._ask(question, deadline, values or {})
-        except SourceError as failure:
-            if not (was_idle and failure.unreachable) or failure.reason == "timeout":
-                raise
-        # A restart, a proxy or a firewall may have closed the connection since the last poll: that is no failure yet.
-        return self._ask(question, deadline, values or {})
-
-    def ask_table(self, question: str, deadline: Deadline) -> list[Row]:
-        """`ask`, for a question about the jobs table's entry in the catalogue."""
-        return self.ask(question, deadline, {"schema": self.settings.schema_, "table": self.settings.table})
+    def poll(self, deadline: Deadline) -> Poll:
+        """A poll, whose questions must all be answered by the deadline."""
+        return Poll(self, deadline)
 
     def close(self) -> None:
         """Close the connection; the next question opens a new one."""
@@ -68,33 +46,58 @@ class Session:
         if connection is not None:
             connection.close()
 
-    def _ask(self, question: str, deadline: Deadline, values: Mapping[str, Any]) -> list[Row]:
-        connection = self.connection = self.connection or connect(self._params(), deadline)
-        connection.deadline = deadline
-        text = message(question, deadline.left(), values)
-        sent = self.clock.wall()
+
+class Poll:
+    """One poll of one collector: asks the questions of `questions.sql`, connecting where there is no connection."""
+
+    def __init__(self, session: Session, deadline: Deadline) -> None:
+        self.session, self.deadline = session, deadline
+        self.answered = False
+        self.in_recovery = False  # whether the database is a standby, as the last answer said
+
+    def ask(self, question: str, limit: float = inf, **values: Any) -> list[Row]:
+        """
+        The rows that answer the question, in which `{name}` stands for a value or one of the session's names.
+
+        The server gives up after `limit` seconds. Raises `SourceError`.
+        """
+        was_idle = not self.answered and self.session.connection is not None
+        try:
+            return self._ask(question, limit, values)
+        except SourceError as failure:
+            if failure.reason == "timeout" or not (was_idle and failure.unreachable):
+                raise
+        # A restart, a proxy or a firewall may have closed the connection since the last poll: that is no failure yet.
+        return self._ask(question, limit, values)
+
+    def replay_lag(self) -> float | None:
+        """Seconds that a standby is behind its primary, 0 for a primary; None when it cannot be known."""
+        if self.answered and not self.in_recovery:
+            return 0.0
+        lag: float | None = self.ask("standby")[0]["replay_lag"]
+        return lag
+
+    def _ask(self, question: str, limit: float, values: dict[str, Any]) -> list[Row]:
+        session = self.session
+        connection = session.connection = session.connection or connect(self._parameters(), self.deadline)
+        connection.deadline = self.deadline
+        text = message(question, session.names | values, self.deadline.left(), limit)
+        sent = session.clock.wall()
         try:
             cursor = connection.execute(text)
         except psycopg.Error as error:
             raise question_failed(error, lost=not connection.idle) from None
         finally:
             if not connection.idle:  # lost, or given up in the middle
-                self.close()
-        received = self.clock.wall()
-        (limits,), answer = [cursor.fetchall() for _ in cursor.results() if cursor.description]
-        reading = Reading(f"database:{self.name}", limits["now"], sent, received)
-        self.readings.put(reading, BELIEF * self.settings.interval)
+                session.close()
+        received = session.clock.wall()
+        (server,), answer = [cursor.fetchall() for _ in cursor.results() if cursor.description]
+        self.answered, self.in_recovery = True, server["in_recovery"]
+        reading = Reading.between(f"database:{session.name}", server["now"], sent, received)
+        session.readings.put(reading, BELIEF * session.settings.interval)
         return answer
 
-    def _params(self) -> dict[str, Any]:
+    def _parameters(self) -> dict[str, Any]:
         """Of the settings. The server converts all text to UTF-8, so that no name in the settings is beyond us."""
-        return self.settings.parameters() | {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
-
-
-def message(question: str, left: float, values: Mapping[str, Any]) -> sql.Composed:
-    """Limits and question. Values are quoted on our side, since the simple protocol takes none; 0 would be no limit."""
-    limits = {
-        "statement_timeout": max(1, int(left * SERVER_SHARE * 1000)),
-        "lock_timeout": max(1, int(min(left * SERVER_SHARE, LOCK_TIMEOUT) * 1000)),
-    }
-    return sql.SQL(QUESTIONS["before"]).format(**limits) + sql.SQL(QUESTIONS[question]).format(**values)
+        ours = {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
+        return self.session.settings.parameters() | ours

@@ -23,6 +23,7 @@ from ...settings import (
     in_file,
 )
 
+OTHER = "other"
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
 EXPECTED = (
     "expected postgresql://user@host:5432/database or host=… dbname=… user=…; in a URL, percent-encode what is special "
@@ -68,15 +69,16 @@ def is_port(text: str) -> bool:
 
 
 def not_other(name: str) -> str:
-    """The connections of no pool are counted under this name."""
-    if name == "other":
-        raise ValueError("expected another name than 'other', which means: of no pool")
+    """What is of no pool, and what there is too much of, is counted under this name."""
+    if name == OTHER:
+        raise ValueError(f"expected another name than {OTHER!r}, which means: all the rest")
     return name
 
 
 Dsn = Annotated[Secret, AfterValidator(check_dsn)]
 DsnFile = Annotated[Dsn, BeforeValidator(in_file)]
 PoolName = Annotated[Name, AfterValidator(not_other)]
+NamedQueue = Annotated[QueueName, AfterValidator(not_other)]
 
 
 class Queue(Settings):
@@ -134,7 +136,7 @@ class Database(WithSecrets):
         description="of one poll; with more than 2s a source that fails is seen healed later than in a minute",
     )
     discover: bool = Field(default=True, description="also show queues that are not named here")
-    queues: Annotated[dict[QueueName, Annotated[Queue, OR_EMPTY]], OR_EMPTY] = Field(
+    queues: Annotated[dict[NamedQueue, Annotated[Queue, OR_EMPTY]], OR_EMPTY] = Field(
         default_factory=dict, description="queues that say zero when they are empty"
     )
     pools: Annotated[dict[PoolName, Pool], OR_EMPTY] = Field(

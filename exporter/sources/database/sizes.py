@@ -27,7 +27,7 @@ class Sizes:
         self.session, self.interval = session, SLOWER * session.settings.interval
 
     def fetch(self, deadline: Deadline) -> Row:
-        (sizes,) = self.session.ask_table("sizes", deadline)
+        (sizes,) = self.session.poll(deadline).ask("sizes")
         return sizes
 
     def measure(self, raw: Row, now: float) -> Iterable[Sample | Note]:

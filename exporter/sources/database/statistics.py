@@ -47,9 +47,10 @@ COUNTERS = ((INSERTED, "inserted"), (UPDATED, "updated"), (DELETED, "deleted"))
 
 
 class Raw(NamedTuple):
-    """How far behind a standby is, and a row for each partition."""
+    """Whether it is a standby and how far behind, and a row for each partition."""
 
-    standby: Row
+    in_recovery: bool
+    lag: float | None
     parts: list[Row]  # of the table; itself if it has none
 
 
@@ -67,15 +68,16 @@ class Statistics:
         self.totals = Counter[str]()  # by column
 
     def fetch(self, deadline: Deadline) -> Raw:
-        (standby,) = self.session.ask("standby", deadline)
-        return Raw(standby, self.session.ask_table("statistics", deadline))
+        poll = self.session.poll(deadline)
+        parts = poll.ask("statistics")
+        return Raw(poll.in_recovery, poll.replay_lag(), parts)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        standby, parts = raw
-        yield IN_RECOVERY(standby["in_recovery"], self.session.name)
-        if standby["replay_lag"] is not None:
-            yield REPLAY_LAG(standby["replay_lag"], self.session.name)
-        if standby["in_recovery"] or not parts:
+        in_recovery, lag, parts = raw
+        yield IN_RECOVERY(in_recovery, self.session.name)
+        if lag is not None:
+            yield REPLAY_LAG(lag, self.session.name)
+        if in_recovery or not parts:
             return  # a standby keeps no statistics of its own; no table, or a view, has none
         at = (self.session.name, self.session.settings.table)
         for metric, column in GAUGES:

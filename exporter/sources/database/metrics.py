@@ -1,0 +1,22 @@
+"""What the status page shows of a database besides its queues. Imports no driver."""
+
+from __future__ import annotations
+
+from ...model import Limit, Metric
+
+CONNECTIONS = Metric(
+    "laravel_queue_database_connections",
+    "Client connections of the whole server by pool (other: of none) and state.",
+    ("connection", "pool", "state"),
+)
+CONNECTIONS_MAX = Metric("laravel_queue_database_connections_max", "The server's max_connections.", ("connection",))
+CONNECTIONS_RESERVED = Metric(
+    "laravel_queue_database_connections_reserved", "Connections kept for superusers and maintenance.", ("connection",)
+)
+USAGE = Metric(
+    "laravel_queue_database_connection_usage_ratio",
+    "Client connections in use, as a share of those that an application can get.",
+    ("connection",),
+    limit=Limit(0.8, "{value} of the connections in use, limit {bound}", "LaravelQueueConnectionsHigh", soon=0.9),
+)
+WORKERS = Metric("laravel_queue_workers", "Connections of a pool of workers.", ("connection", "pool"))
