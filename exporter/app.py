@@ -23,6 +23,7 @@ from .web import Gate
 log = logging.getLogger(__name__)
 
 SWITCH = 0.0005  # seconds after which a busy poll thread lets a scrape go on; Python's default is ten times that
+LOOK = 0.5  # seconds; a signal that comes just before a wait begins does not end it, so no wait may be endless
 
 
 def sources(config: Config, clock: Clock = Clock()) -> Iterator[Source]:
@@ -58,7 +59,8 @@ class App:
             Thread(target=poller.run, args=(stop,), name=poller.source.name, daemon=True).start()
         Thread(target=server.serve, name="http", daemon=True).start()
         log.info("serving", extra={"address": server.where})
-        stop.wait()
+        while not stop.wait(LOOK):
+            pass
         server.stop()
 
 

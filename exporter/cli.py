@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import io
-import logging
 import signal
 import sys
 from collections import defaultdict
@@ -13,8 +12,6 @@ from threading import Event
 
 from . import __version__, app, asking, config, logs, status
 from .errors import ConfigError
-
-log = logging.getLogger(__name__)
 
 FINE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -108,7 +105,7 @@ def serve(options: Options) -> int:
     settings = read_settings(options, "info")
     stop = until_stopped()
     if not sys.stderr.isatty():  # a terminal that is closed ends it, as everything in it
-        signal.signal(signal.SIGHUP, lambda *_: log.warning("SIGHUP: settings are read at the start only"))
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)  # settings are read once, and nobody's reload should end it
     wired = app.build(settings)
     wired.serve(app.listen(wired, settings), stop)
     return FINE

@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter.logs import Form, Line, Secrets
@@ -65,6 +65,7 @@ def test_the_two_forms() -> None:
 
 
 @pytest.mark.parametrize("form", ["logfmt", "json"])
+@settings(deadline=None)
 @given(value=st.one_of(st.sampled_from(NASTY), TEXTS), message=TEXTS)
 def test_one_event_is_one_line(form: Form, value: str, message: str) -> None:
     """Whatever a value holds, the line has no end inside, no control character, and can be read back exactly."""

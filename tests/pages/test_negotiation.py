@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as openmetrics_families
 from prometheus_client.parser import text_string_to_metric_families as text_families
@@ -97,6 +97,7 @@ def test_the_status_page_is_html_for_browsers_only(server: Server, accept: str |
     assert b"QUEUES" in answer.body
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(max_codepoint=255), max_size=60))
 def test_no_header_breaks_the_choice(header: str) -> None:
     """Whatever a client sends, a weight is between 0 and 1."""

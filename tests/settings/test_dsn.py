@@ -7,7 +7,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from exporter import config
@@ -48,6 +48,7 @@ def test_case_17_what_needs_no_encoding_is_taken_as_it_is(character: str) -> Non
     assert parameters(f"postgresql://watcher:hun{character}ter@db/app")["password"] == f"hun{character}ter"
 
 
+@settings(deadline=None)
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=20))
 def test_case_17_an_encoded_password_is_taken(password: str) -> None:
     """Case 17. Percent-encoded, any password arrives as it was."""
@@ -55,6 +56,7 @@ def test_case_17_an_encoded_password_is_taken(password: str) -> None:
     assert found == {"user": "watcher", "password": password, "host": "db.internal", "port": "5432", "dbname": "app"}
 
 
+@settings(deadline=None)
 @given(st.text(st.sampled_from("#@:/%={&?'\" \\é[],1a"), min_size=1, max_size=8))
 def test_case_17_no_raw_password_is_cut_in_silence(password: str) -> None:
     """Case 17. Whatever is written raw: it is refused, or the password is the one that was written."""

@@ -53,6 +53,12 @@ def test_an_unset_variable_is_named_with_the_setting() -> None:
     ]
 
 
+def test_a_complaint_is_made_once() -> None:
+    """A variable that is missing twice in one value is one mistake."""
+    said = "connections.database.table: expected the environment variable A, which is not set"
+    assert complaint(f"{ONE}    table: ${{A}}_${{A}}\n") == said
+
+
 @pytest.mark.parametrize("written", ["${DB-HOST}", "${", "${}", "${A:?b}", "${A:-${B}}", "${A", "${ A }"])
 def test_what_looks_like_a_variable_and_is_none(written: str) -> None:
     """It is not taken for a name of that look: something else was meant."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from .complaints import ONE, complaint, complaints, load
@@ -40,6 +40,7 @@ def test_a_name_is_what_is_written(name: str) -> None:
         assert password.get_secret_value() == name
 
 
+@settings(max_examples=50, deadline=None)  # on a busy machine a file may take a while
 @given(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=40))
 def test_quoted_names_are_kept_to_the_letter(name: str) -> None:
     """Whatever a queue is called, the settings can say it."""
