@@ -5,7 +5,7 @@ from __future__ import annotations
 import string
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from exporter import app
@@ -46,6 +46,7 @@ def test_durations_that_are_none(written: str) -> None:
     assert problem.startswith("connections.database.interval: expected a duration above zero, and of a year at most")
 
 
+@settings(deadline=None)
 @given(st.one_of(st.text(max_size=20), st.text(string.digits + ".smh -", max_size=8)))
 @example("1" * 5000)
 def test_no_text_breaks_a_duration(text: str) -> None:
