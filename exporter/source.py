@@ -29,7 +29,11 @@ class Collector(Protocol[Raw]):
         """Ask the far side, handing `deadline.left()` to all that can block. Raises `SourceError`."""
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        """Turn the answer into samples. `now` is our own Unix time; a far side that has a clock uses its own."""
+        """
+        Turn the answer into samples; the same answer measured again gives the same ones, counters as well.
+
+        `now` is our own Unix time; a far side that has a clock uses its own.
+        """
 
 
 def nothing() -> None:

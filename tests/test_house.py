@@ -191,6 +191,12 @@ def test_a_library_is_in_memory_only_where_it_is_configured(clock: dict[str, obj
     assert loaded(LOADED.format(settings=DATABASE | {"clock": clock})) & OPTIONAL == there
 
 
+def test_the_nouns_that_status_shows_need_no_driver() -> None:
+    """Who looks at a metric by its name need not be able to ask for it."""
+    modules = loaded("import sys; from exporter.sources.database import metrics; print(*sys.modules)")
+    assert not modules & {*DRIVERS, *OPTIONAL}
+
+
 def test_settings_are_read_without_any_driver() -> None:
     """`--version`, `--help` and most complaints about the settings need no driver."""
     modules = loaded("import sys; from exporter import cli; print(*{m.split('.')[0] for m in sys.modules})")

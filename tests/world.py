@@ -36,8 +36,7 @@ class HandClock:
 
 def create_jobs(connection: psycopg.Connection[Any], table: str = "jobs") -> None:
     """Laravel's own migration of the jobs table; `table` is spelled as in SQL."""
-    migration = laravel.JOBS.replace('"jobs_queue_index"', "").replace('"jobs"', table)
-    connection.execute(migration.encode())
+    connection.execute(laravel.JOBS.replace('"jobs_queue_index"', "").replace('"jobs"', table))
 
 
 def add_jobs(connection: psycopg.Connection[Any], *rows: tuple[str, int | None, int], table: str = "jobs") -> None:
