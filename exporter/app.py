@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import signal
 import sys
+from _thread import start_new_thread
 from collections.abc import Iterator
 from dataclasses import dataclass
 from threading import Event, Thread
@@ -62,6 +64,12 @@ class App:
         while not stop.wait(LOOK):
             pass
         server.stop()
+
+
+def end_by(stop: Event, *signals: signal.Signals) -> None:
+    """Have these signals set `stop`: in a thread, as a handler may interrupt whoever holds the event's lock."""
+    for number in signals:
+        signal.signal(number, lambda *_: start_new_thread(stop.set, ()))
 
 
 def build(config: Config, clock: Clock = Clock()) -> App:

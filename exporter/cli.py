@@ -88,8 +88,7 @@ def show(text: str) -> None:
 def until_stopped() -> Event:
     """An event that SIGTERM and SIGINT set."""
     stop = Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    app.end_by(stop, signal.SIGTERM, signal.SIGINT)
     return stop
 
 

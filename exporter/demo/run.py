@@ -136,4 +136,4 @@ def exporter_settings(plan: Plan, dsn: str) -> dict[str, Any]:
 def stop_when_the_terminal_closes(stop: Event) -> None:
     """A closed terminal must not leave a server behind. Under nohup the signal stays ignored."""
     if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
-        signal.signal(signal.SIGHUP, lambda *_: stop.set())
+        app.end_by(stop, signal.SIGHUP)
