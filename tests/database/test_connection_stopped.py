@@ -115,7 +115,7 @@ def test_faults_leave_no_descriptor_and_no_thread(db18: Db) -> None:
         )
         threads = threading.active_count()
         for dsn in dsns:
-            with watched(dsn, timeout="50ms") as watching:
+            with watched(dsn, timeout="100ms") as watching:
                 poll(watching, "jobs")
                 proxy.cut()
                 until(lambda: threading.active_count() == threads)  # the proxy's end a little later
