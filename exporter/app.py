@@ -26,6 +26,7 @@ log = logging.getLogger(__name__)
 
 SWITCH = 0.0005  # seconds after which a busy poll thread lets a scrape go on; Python's default is ten times that
 LOOK = 0.5  # seconds; a signal that comes just before a wait begins does not end it, so no wait may be endless
+GOODBYE = 0.5  # seconds for all sources together to close their connections
 
 
 def sources(config: Config, clock: Clock = Clock()) -> Iterator[Source]:
@@ -57,13 +58,16 @@ class App:
     def serve(self, server: Server, stop: Event) -> None:
         """Poll and serve until `stop` is set. The process may end at once: nothing of ours outlives a question."""
         sys.setswitchinterval(SWITCH)
-        for poller in self.pollers:
-            Thread(target=poller.run, args=(stop,), name=poller.source.name, daemon=True).start()
+        polling = [Thread(target=p.run, args=(stop,), name=p.source.name, daemon=True) for p in self.pollers]
+        for thread in polling:
+            thread.start()
         Thread(target=server.serve, name="http", daemon=True).start()
         log.info("serving", extra={"address": server.where})
         while not stop.wait(LOOK):
             pass
         server.stop()
+        for thread in polling:  # each says goodbye to its far side, unless it is stuck in a poll
+            thread.join(GOODBYE / len(polling))
 
 
 def end_by(stop: Event, *signals: signal.Signals) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import io
+import os
 import signal
 import sys
 from collections import defaultdict
@@ -61,6 +62,7 @@ def incident(name: str) -> str:
 
 def main(argv: list[str] | None = None) -> int:
     """Run a command. Returns the exit status: 0 fine, 1 over a limit or failed, 2 usage or settings, 3 blind."""
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115  # it was closed: nobody wants to hear
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # none if it was closed
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # whatever the locale
@@ -155,10 +157,11 @@ def check(options: Options) -> int:
 
 def demo(options: Options) -> int:
     """Watch a small Laravel-shaped world on an embedded PostgreSQL, until Ctrl-C."""
+    stop = until_stopped()  # before anything that takes time
     from .demo import run
 
     logs.set_up(options.log_level or "error", options.log_format, logs.Secrets())
-    return run.demo(options.incident, until_stopped())
+    return run.demo(options.incident, stop)
 
 
 COMMANDS = {"serve": serve, "once": once, "status": show_status, "check": check, "demo": demo}

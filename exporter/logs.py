@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from logging.handlers import QueueHandler
 from math import isfinite
+from queue import Full, Queue
+from threading import Thread
 from typing import Any, Literal
 
 Form = Literal["logfmt", "json"]
 
+MOST_WAITING = 1000  # lines that nobody has read yet; one more is lost
+LAST_MOMENT = 0.5  # seconds for the last lines when the process ends
 SHORTEST_SECRET = 4  # characters; a shorter one would blot out half of every line
 STANDARD = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
@@ -74,9 +81,41 @@ def _word(text: str) -> str:
     return text if plain else quoted(text)
 
 
+class Background(QueueHandler):
+    """
+    Writes in a thread of its own: a reader of our log that has stopped must stop neither the polls nor the end.
+
+    It writes to the file's number, since Python's streams hold a lock that the interpreter waits for when it ends.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(Queue[bytes | None](MOST_WAITING))  # one line too many is lost
+        self.number = number
+        self.writer = Thread(target=self._write, name="log", daemon=True)
+        self.writer.start()
+
+    def prepare(self, record: logging.LogRecord) -> bytes:
+        """What the writer gets."""
+        return f"{self.format(record)}\n".encode(errors="backslashreplace")
+
+    def close(self) -> None:
+        """Give the writer a moment for the last lines."""
+        with suppress(Full):
+            self.queue.put_nowait(None)
+        self.writer.join(LAST_MOMENT)
+        super().close()
+
+    def _write(self) -> None:
+        for line in iter(self.queue.get, None):
+            with suppress(OSError):  # there is nobody left to tell
+                rest = line
+                while rest:
+                    rest = rest[os.write(self.number, rest) :]
+
+
 def set_up(level: str, form: Form, secrets: Secrets) -> None:
     """Send all that the process has to say to standard error in our form: logs, warnings, and what nobody caught."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = Background(sys.stderr.fileno())
     handler.setFormatter(Line(form, secrets))
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     logging.captureWarnings(capture=True)

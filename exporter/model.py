@@ -45,7 +45,8 @@ class Limit:
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
     that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
     another metric of the same series. `where` keeps the series with this label value only.
-    From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near.
+    From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near. Values up
+    to `least` are not worth a word whatever the bound is.
     """
 
     bound: Metric | float
@@ -54,6 +55,7 @@ class Limit:
     where: tuple[str, str] | None = None
     soon: float = 1.0
     beside: Metric | None = None
+    least: float = 0.0
 
 
 class Sample(NamedTuple):

@@ -74,7 +74,7 @@ class Poller:
         while True:
             turn = min(self.turns, key=lambda turn: (self._may_begin(turn), turn.due))
             if stop.wait(max(0.0, self._may_begin(turn) - self.clock.mono())):
-                return
+                return self.source.close()
             self.poll(turn)
 
     def poll_all(self) -> None:
@@ -101,10 +101,13 @@ class Poller:
         return max(turn.due, self.retry_at) if turn.state.streak else turn.due
 
     def _ask(self, turn: Turn, began: float) -> tuple[Sample | Note, ...]:
+        deadline = Deadline(began + self.source.timeout, self.clock.mono)
         try:
-            raw = turn.collector.fetch(Deadline(began + self.source.timeout, self.clock.mono))
+            raw = turn.collector.fetch(deadline)
         finally:
-            turn.took = self.clock.mono() - began
+            # If we were stopped in the middle, the far side is not to blame for the time.
+            turn.took = min(self.clock.mono() - began, self.source.timeout)
+        deadline.left()  # raises: what comes after its time is about the past
         return tuple(turn.collector.measure(raw, self.clock.wall()))
 
     def _succeed(self, turn: Turn, began: float, results: tuple[Sample | Note, ...]) -> None:

@@ -98,8 +98,7 @@ class Server(ThreadingMixIn, TCPServer):
     @property
     def where(self) -> str:
         """The address it listens on, in the form of `web.listen`."""
-        host = str(self.server_address[0])
-        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        return shown(str(self.server_address[0]), self.port)
 
     def serve(self) -> None:
         """Answer until stopped."""
@@ -149,6 +148,11 @@ class Server(ThreadingMixIn, TCPServer):
         )
 
 
+def shown(host: str, port: int) -> str:
+    """An address in the form of `web.listen`."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def open_server(address: tuple[str, int], pages: Pages, config: WebConfig) -> Server:
     """Listen, without serving yet. Raises `ConfigError` if the address cannot be had."""
     tls = config.tls_server_config
@@ -156,4 +160,4 @@ def open_server(address: tuple[str, int], pages: Pages, config: WebConfig) -> Se
         return Server(address, pages, tls.context() if tls else None)
     except (OSError, UnicodeError) as error:
         why = getattr(error, "strerror", None) or "no such address"
-        raise ConfigError(f"web.listen: expected an address that is free: {why}") from None
+        raise ConfigError(f"web.listen: expected an address that is free, {shown(*address)}: {why}") from None

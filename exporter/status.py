@@ -92,7 +92,7 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
         if limit is None or (limit.where and limit.where not in labels.items()):
             continue
         bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
-        if bound is None or sample.value <= bound * limit.soon:
+        if bound is None or sample.value <= max(bound * limit.soon, limit.least):
             continue
         says = limit.says.format(
             value=Amount(sample.metric, sample.value),

@@ -9,7 +9,7 @@ import re
 import ssl
 from collections.abc import Mapping
 from pathlib import Path
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, ValidationInfo, model_validator
@@ -18,6 +18,7 @@ from . import documents
 from .settings import OR_EMPTY, File, Settings, beside, empty_as_defaults, refuse
 
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
+MOST_WAITING = 8  # logins to be checked; one more is refused
 REMEMBERED = 64  # logins that were right; bcrypt is slow on purpose, and Prometheus sends the same one each time
 VERSIONS = {"TLS12": ssl.TLSVersion.TLSv1_2, "TLS13": ssl.TLSVersion.TLSv1_3}
 CLIENTS = {
@@ -103,6 +104,7 @@ class Gate:
         self.users = {user: hashed.get_secret_value().encode() for user, hashed in users.items()}
         self.right: dict[bytes, None] = {}  # digests of logins that were right, the oldest first
         self.lock = Lock()  # one at a time, so that guessing keeps no more than one processor busy
+        self.places = BoundedSemaphore(MOST_WAITING)
 
     def opens(self, authorization: str) -> bool:
         """Whether the value of the `Authorization` header is a right login."""
@@ -111,12 +113,17 @@ class Gate:
         digest = hashlib.sha256(authorization.encode("utf-8", "replace")).digest()
         if digest in self.right:
             return True
-        with self.lock:
-            if not self._checked(authorization):
-                return False
-            self.right[digest] = None
-            if len(self.right) > REMEMBERED:
-                del self.right[next(iter(self.right))]
+        if not self.places.acquire(blocking=False):
+            return False  # a flood of guesses must not keep a thread for each
+        try:
+            with self.lock:
+                if not self._checked(authorization):
+                    return False
+                self.right[digest] = None
+                if len(self.right) > REMEMBERED:
+                    del self.right[next(iter(self.right))]
+        finally:
+            self.places.release()
         return True
 
     def _checked(self, authorization: str) -> bool:

@@ -114,7 +114,7 @@ def test_an_address_that_cannot_be_had(tmp_path: Path, database: socket.socket, 
     address = listen.format(taken=database.getsockname()[1])
     done = run("--config", settings_file(tmp_path, dsn_of(database), {"listen": address}))
     assert (done.status, done.out) == (2, "")
-    assert done.err.rstrip().startswith("queue-exporter: web.listen: expected an address that is free: ")
+    assert done.err.rstrip().startswith("queue-exporter: web.listen: expected an address that is free, ")
     assert re.search(expected, done.err)
     assert len(done.err.splitlines()) == 1
     assert nobody_came(database)

@@ -75,7 +75,7 @@ def test_backoff_does_not_prolong_belief(hand: HandClock) -> None:
 def test_later_stretching_does_not_prolong_belief(hand: HandClock) -> None:
     """That another collector has become expensive changes nothing about a value that was taken before."""
     cheap = Scripted(hand, name="sizes", interval=60)
-    stage = Stage(hand, Scripted(hand, (Act(), Act(2))), cheap, duty=0.01)
+    stage = Stage(hand, Scripted(hand, (Act(), Act(1.9))), cheap, duty=0.01)
     stage.play(1)
     before = stage.state("sizes").good_until
     stage.play(20)

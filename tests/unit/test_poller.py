@@ -164,3 +164,23 @@ def test_a_reader_that_breaks_does_not_end_the_loop(hand: HandClock, caplog: pyt
     stage.play(31)
     assert stage.state().polls == 3
     assert "no page today" in caplog.text
+
+
+def test_an_answer_after_its_deadline_is_about_the_past(hand: HandClock) -> None:
+    """A process that was stopped in the middle of a question for an hour believes nothing of the answer."""
+    stage = Stage(hand, Scripted(hand, (Act(), Act(3600), Act())), duty=0.01)
+    stage.play(16)
+    assert not stage.state().up
+    assert stage.state().reason == "timeout"
+    assert not stage.fresh()
+    stage.play(61)
+    assert stage.state().up
+    assert stage.state().interval == 15
+
+
+def test_a_stop_in_a_failing_poll_is_not_charged(hand: HandClock) -> None:
+    """After a freeze of an hour in a poll that fails, the next attempt still comes within a minute."""
+    stage = Stage(hand, Scripted(hand, (Act(), fails("connect", 3600, unreachable=True), Act())))
+    stage.play(16)
+    stage.play(61)
+    assert stage.state().up

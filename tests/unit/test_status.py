@@ -191,3 +191,11 @@ def test_age_is_that_of_the_numbers_that_are_looked_at() -> None:
     said = text(report(made, clock=hand.clock))
     assert "database 3m 20s ago" in said
     assert "asked every 3m 43s only, because an answer takes 1.9 s" in said
+
+
+def test_small_values_are_not_worth_a_word() -> None:
+    """A table with a hundred dead tuples is over its trigger of fifty all day long, and healthy."""
+    limit = Limit(50, "{value} dead", "Dead", soon=0.8, least=10_000)
+    dead = Metric("laravel_queue_dead_tuples", "Dead.", ("table",), limit=limit)
+    assert findings(dead(9_999, "jobs")) == []
+    assert findings(dead(10_001, "jobs")) == [("jobs", "10,001 dead", True)]

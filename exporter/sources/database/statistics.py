@@ -21,7 +21,9 @@ DEAD = Metric(
     "laravel_queue_table_dead_tuples",
     "Dead rows that a vacuum has not removed yet: each pop may have to step over them.",
     TABLE,
-    limit=Limit(TRIGGER, "{value} dead tuples, vacuum at {bound}", "LaravelQueueDeadTuplesHigh", soon=0.8),
+    limit=Limit(
+        TRIGGER, "{value} dead tuples, vacuum at {bound}", "LaravelQueueDeadTuplesHigh", soon=0.8, least=10_000
+    ),
 )
 ENABLED = Metric("laravel_queue_table_autovacuum_enabled", "Whether autovacuum looks after all of the table.", TABLE)
 LAST_VACUUM = Metric(
