@@ -128,19 +128,22 @@ def once(options: Options) -> int:
 
 def show_status(options: Options) -> int:
     """Print what is over its limit now, and all queues; by one poll of its own if no exporter answers."""
-    settings = None if options.url else read_settings(options, "error")
-    where = asking.here(settings.web) if settings else asking.Where(options.url or "")
+    given = options.config or os.environ.get(config.DSN)
+    settings = read_settings(options, "error") if given and not options.url else None
+    where = asking.Where(options.url) if options.url else asking.here(settings.web if settings else config.Web())
     try:
         text, verdict = asking.ask(where)
     except asking.NoAnswerError as error:
-        print(
-            f"queue-exporter: no exporter answers at {where.shown} ({error}); this is one poll of its own",
-            file=sys.stderr,
-        )
+        silence = f"no exporter answers at {where.shown} ({error})"
     else:
         show(text)
         return verdict
-    wired = app.build(settings or read_settings(options, "error"))
+    try:
+        settings = settings or read_settings(options, "error")
+    except ConfigError as error:
+        raise ConfigError(silence, *error.problems) from None
+    print(f"queue-exporter: {silence}; this is one poll of its own", file=sys.stderr)
+    wired = app.build(settings)
     wired.poll_once()
     now = status.report(wired.board)
     show(status.text(now))
@@ -151,7 +154,7 @@ def check(options: Options) -> int:
     """Read the settings and say what is wrong with them."""
     settings = read_settings(options, "error")
     connections, queues = len(settings.connections), sum(len(c.queues) for c in settings.connections.values())
-    show(f"settings are fine: connections {connections}, named queues {queues}\n")
+    show(f"settings are fine: connections {connections}, named queues {queues}; no database was asked (once does)\n")
     return FINE
 
 

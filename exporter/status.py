@@ -16,14 +16,13 @@ from typing import NamedTuple
 from . import queues
 from .board import Board, State, shown
 from .model import Metric, Sample
+from .sources.database import metrics as database
 from .timing import Clock
 
 UNKNOWN = "-"
-STRETCHED = 1.5  # times its configured interval: from here on a person should know
+STRETCHED = 2.0  # times its configured interval: from here on a person should know
 WIDEST = 40  # characters of a name that others are still lined up with
-WORKERS = {"now": "laravel_queue_workers", "outdated": "laravel_queue_workers_outdated"}
-CONNECTIONS = "laravel_queue_database_connections"
-CONNECTION_USAGE = "laravel_queue_database_connection_usage_ratio"
+WORKERS = {"now": database.WORKERS.name, "outdated": "laravel_queue_workers_outdated"}
 
 
 class Verdict(IntEnum):
@@ -60,8 +59,15 @@ class Report:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The sources whose most important question has no answer that may be believed."""
-        return tuple(name for name, states in self.sources.items() if not next(iter(states.values())).fresh(self.mono))
+        """The most important question of each source, where it has no answer that may be believed."""
+        first = ((name, *next(iter(states.items()))) for name, states in self.sources.items())
+        return tuple(f"{name}/{collector}" for name, collector, state in first if not state.fresh(self.mono))
+
+    @property
+    def without_target(self) -> int:
+        """How many queues can never be late, because nobody decided how long a job may wait."""
+        targets = self.values.get(queues.TARGET_WAIT.name, {})
+        return sum(labels not in targets for labels in self.values.get(queues.OLDEST_JOB_AGE.name, {}))
 
     @property
     def verdict(self) -> Verdict:
@@ -167,11 +173,13 @@ def over_limit(report: Report) -> Iterator[Row]:
     """What nobody can know, what is over its limit, what is close to it."""
     over = any(finding.over for finding in report.findings)
     if report.silent:
-        yield (f"BLIND: no answer from {', '.join(report.silent)}",)
+        yield (f"BLIND: nothing may be shown of {', '.join(report.silent)}",)
     if over or report.findings:
         yield ("OVER ITS LIMIT" if over else "CLOSE TO ITS LIMIT",)
     elif not report.silent:
-        yield ("NOTHING IS OVER ITS LIMIT",)
+        without = report.without_target
+        but = f" (but {without} queue{'s'[: without > 1]} without target_wait)" if without else ""
+        yield (f"NOTHING IS OVER ITS LIMIT{but}",)
     for finding in report.findings:
         yield f"  {finding.where}", finding.says, finding.alert
 
@@ -206,17 +214,19 @@ def worker_table(report: Report) -> Iterator[Row]:
 
 def connections(report: Report) -> Iterator[Row]:
     """How much of each database's connections is in use, and by which pools."""
-    most, reserved = report.values.get(f"{CONNECTIONS}_max", {}), report.values.get(f"{CONNECTIONS}_reserved", {})
-    usage = report.values.get(CONNECTION_USAGE, {})
+    used, most, reserved, usage = (
+        report.values.get(metric.name, {})
+        for metric in (database.CONNECTIONS, database.CONNECTIONS_MAX, database.CONNECTIONS_RESERVED, database.USAGE)
+    )
     head = "CONNECTIONS"
     for (name,), ratio in usage.items():
         pools = Counter[str]()
-        for (connection, pool, _), count in report.values.get(CONNECTIONS, {}).items():
+        for (connection, pool, _), count in used.items():
             pools[pool] += int(count) if connection == name else 0
-        free = most[name,] - reserved[name,]
+        free = most.get((name,), 0) - reserved.get((name,), 0)
         split = ", ".join(f"{pool} {count}" for pool, count in pools.most_common() if count)
         where = f"{name}: " if len(usage) > 1 else ""
-        yield head, f"{where}{ratio * free:.0f} of {free:.0f} ({100 * ratio:.0f} %), {split}"
+        yield head, f"{where}{pools.total()} of {free:.0f} ({100 * ratio:.0f} %), {split}"
         head = ""
 
 
@@ -248,7 +258,8 @@ def troubles(state: State, report: Report) -> Iterator[str]:
     elif not fresh:
         yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing is shown"
     if state.up and state.interval > STRETCHED * state.configured_interval:
-        yield f"asked every {duration(state.interval)} only, because an answer takes {state.duration:.1f} s"
+        usual = duration(state.configured_interval)
+        yield f"asked every {duration(state.interval)} instead of {usual}, or it would cost too much of its time"
 
 
 SECTIONS: tuple[tuple[Callable[[Report], Iterator[Row]], Callable[[str, int], str]], ...] = (

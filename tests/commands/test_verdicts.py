@@ -59,7 +59,7 @@ def test_blind(tmp_path: Path) -> None:
     settings = settings_file(tmp_path, f"postgresql://app@127.0.0.1:{free_port()}/app", queues={"default": None})
     status, once = run("status", "--config", settings), run("once", "--config", settings)
     assert (status.status, once.status) == (3, 1)
-    assert status.out.startswith("BLIND: no answer from database\nQUEUES ")
+    assert status.out.startswith("BLIND: nothing may be shown of database/jobs\nQUEUES ")
     assert "NOTHING IS OVER" not in status.out
     (line,) = once.err.splitlines()
     assert line.startswith("queue-exporter: database: refused: ")

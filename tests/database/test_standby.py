@@ -15,6 +15,7 @@ import pytest
 
 from exporter.app import App
 from exporter.demo.postgres import UNPRIVILEGED, Postgres
+from exporter.status import Verdict, report
 
 from ..patience import until
 from ..world import add_jobs, create_jobs, poll, state, states, value, watched
@@ -138,6 +139,8 @@ def test_case_22_a_standby_that_lags_tells_no_past(pair: Pair, table: str) -> No
         until(lambda: lag(watching) > 0.4)
         poll(watching, "jobs")
         assert value(watching, "jobs", state="ready") is None
+        assert value(watching, "source_fresh", collector="jobs") == 0
+        assert report(watching.board).verdict is Verdict.BLIND
         assert "behind its primary" in state(watching, "jobs").notes[0]
         pair.standby.execute("SELECT pg_wal_replay_resume()")
         until(lambda: lag(watching) == 0)
@@ -157,4 +160,16 @@ def test_case_22_a_standby_alone_claims_nothing(pair: Pair, table: str) -> None:
         poll(watching, "jobs")
         assert value(watching, "jobs", state="ready") is None
         assert "behind its primary" in state(watching, "jobs").notes[0]
+    pair.proxy.heal()
+
+
+def test_a_silent_primary_is_not_taken_for_an_idle_one(pair: Pair, table: str) -> None:
+    """While the link is a black hole the WAL receiver lives on; the standby has heard of nothing, and never says 0."""
+    with watched(pair.dsn, table=table) as watching:
+        session = watching.pollers[0].source.collectors[0].session  # type: ignore[attr-defined]  # all of them share it
+        session.names["heard_of"] = 1.0
+        poll(watching, "statistics")
+        pair.proxy.swallow()
+        until(lambda: lag(watching) > 0)
+        assert pair.standby.execute("SELECT count(*) FROM pg_stat_wal_receiver").fetchone() == (1,)
     pair.proxy.heal()

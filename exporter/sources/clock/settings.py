@@ -16,7 +16,7 @@ class ClockSettings(Settings):
     """NTP servers to compare our clock with; none unless named."""
 
     ntp: Annotated[tuple[Name, ...], AfterValidator(each_once)] = Field(
-        default=(), description="NTP servers; two or more"
+        default=(), description="NTP servers; with two, one that is wrong or gone shows"
     )
     interval: Annotated[
         Seconds, AfterValidator(at_least(SHORTEST_INTERVAL, "so that no NTP server is asked too often"))

@@ -46,6 +46,7 @@ class Raw(NamedTuple):
     in_recovery: bool
     server: Row
     sessions: list[Row]
+    mono: float  # when we looked, on the clock that never jumps
 
 
 class Activity:
@@ -59,12 +60,12 @@ class Activity:
     def __init__(self, session: Session) -> None:
         self.session, self.interval = session, session.settings.interval
         self.pools = session.settings.pools
-        self.first_seen: dict[tuple[str, str], float] = {}  # (holder, its name and xmin) → Unix time
+        self.first_seen: dict[tuple[str, str], float] = {}  # (holder, its name and xmin) → monotonic time
 
     def fetch(self, deadline: Deadline) -> Raw:
         poll = self.session.poll(deadline)
         (server,), sessions = poll.ask("server"), poll.ask("sessions")
-        return Raw(poll.in_recovery, server, sessions)
+        return Raw(poll.in_recovery, server, sessions, self.session.clock.mono())
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         if raw.in_recovery:
@@ -73,7 +74,7 @@ class Activity:
         yield CONNECTIONS_MAX(raw.server["max_connections"], name)
         yield CONNECTIONS_RESERVED(raw.server["reserved_connections"], name)
         yield from self._workers(raw.sessions)
-        yield from self._horizon(raw.server, now)
+        yield from self._horizon(raw.server, raw.mono)
         if not raw.server["sees_all"]:
             yield Note(HIDDEN)
             return
@@ -120,17 +121,17 @@ class Activity:
         for holder, age in oldest.items():
             yield OLDEST_TRANSACTION(age, self.session.name, holder)
 
-    def _horizon(self, server: Row, now: float) -> Iterator[Sample]:
+    def _horizon(self, server: Row, mono: float) -> Iterator[Sample]:
         """What keeps old row versions alive without being a session."""
         yield OLDEST_TRANSACTION(max(0.0, server["oldest_prepared"] or 0.0), self.session.name, "prepared")
         held = {("replication_slot", slot) for slot in server["slots"]}
         held |= {("standby", standby) for standby in server["standbys"]}
-        self.first_seen = {key: self.first_seen.get(key, now) for key in held}
+        self.first_seen = {key: self.first_seen.get(key, mono) for key in held}
         for holder in ("replication_slot", "standby"):
             if holder == "standby" and not server["sees_all"]:
                 continue
             since = [at for (kind, _), at in self.first_seen.items() if kind == holder]
-            yield OLDEST_TRANSACTION(max(0.0, now - min(since, default=now)), self.session.name, holder)
+            yield OLDEST_TRANSACTION(mono - min(since, default=mono), self.session.name, holder)
 
 
 def pool_of(row: Row, pools: dict[str, Pool]) -> str:

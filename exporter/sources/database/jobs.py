@@ -82,7 +82,7 @@ class Jobs:
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         if raw.lag is None or raw.lag > LAG_INTERVALS * self.interval:
             behind = "an unknown time" if raw.lag is None else f"{raw.lag:.0f} s"
-            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown")
+            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown", withholds=True)
             return
         rows = self._by_queue(raw, now)
         yield DROPPED(self.dropped, self.session.name, self.name, "queue")
@@ -100,6 +100,8 @@ class Jobs:
         """A row for each queue that is shown. Two may carry one name: bytes that are no text look alike."""
         sizes = Counter[str]()
         for row in raw.rows:
+            if not isinstance(row["queue"], str):
+                raise SourceError("wrong_type", f"{self.settings.table}.queue holds something else than text")
             sizes[row["queue"]] += sum(row[state] for state in queues.STATES)
         shown = self.session.remembered.shown(sizes, now)
         self.dropped = raw.dropped + sum(queue != name for queue, name in shown.items())

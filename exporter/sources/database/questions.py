@@ -15,6 +15,7 @@ from .settings import Database
 
 LOCK_TIMEOUT = 0.2  # seconds; behind an ALTER TABLE we give up rather than queue up
 SERVER_SHARE = 0.9  # of the time left is the server's, so that its own timeout comes before ours
+HEARD_OF = 35.0  # seconds; an idle primary is heard of every 30 s, half of the time limits for WAL on both sides
 NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
 
 Names = Mapping[str, Any]
@@ -60,6 +61,7 @@ def names(settings: Database) -> dict[str, Any]:
         "retry_after": _retry_after(settings),
         "earliest": queues.EARLIEST,
         "ten_years": queues.TEN_YEARS,
+        "heard_of": HEARD_OF,
     }
 
 

@@ -36,11 +36,13 @@ parts AS (
     SELECT i.inhrelid FROM pg_inherits i JOIN parts ON i.inhparent = parts.oid)
 
 -- name: standby
--- How far is a standby behind? (null: not known.) While a WAL receiver runs and all it received
--- is replayed, nothing is missing, even if the primary has been idle for long.
+-- How far is a standby behind? (null: not known.) While the primary is heard of and all that came
+-- from it is replayed, nothing is missing, even if it has been idle for long. Without pg_monitor
+-- the time of its last word is hidden, and an idle primary cannot be told from a lost one.
 SELECT CASE WHEN NOT pg_is_in_recovery() THEN 0
             WHEN pg_last_wal_receive_lsn() = pg_last_wal_replay_lsn()
-                 AND EXISTS (SELECT FROM pg_stat_wal_receiver) THEN 0
+                 AND EXISTS (SELECT FROM pg_stat_wal_receiver
+                              WHERE last_msg_receipt_time > clock_timestamp() - make_interval(secs => {heard_of})) THEN 0
             ELSE extract(epoch FROM clock_timestamp() - pg_last_xact_replay_timestamp())
        END::float8 AS replay_lag;
 
