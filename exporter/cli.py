@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 
 from . import __version__, app, asking, config, logs, status
+from .documents import Complaint
 from .errors import ConfigError
 
 FINE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -151,8 +152,16 @@ def show_status(options: Options) -> int:
 
 
 def check(options: Options) -> int:
-    """Read the settings and say what is wrong with them."""
+    """Read the settings and say what is wrong with them, and what they say is about to go wrong in Laravel."""
     settings = read_settings(options, "error")
+    doubts = [
+        Complaint(("connections", name, *doubt.at), doubt.text)
+        for name, connection in settings.connections.items()
+        for doubt in connection.doubts()
+    ]
+    if doubts:
+        show("".join(f"{doubt}\n" for doubt in doubts))
+        return FAILED
     connections, queues = len(settings.connections), sum(len(c.queues) for c in settings.connections.values())
     show(f"settings are fine: connections {connections}, named queues {queues}; no database was asked (once does)\n")
     return FINE

@@ -123,8 +123,25 @@ def test_an_address_that_cannot_be_had(tmp_path: Path, database: socket.socket, 
 def test_check_connects_to_nobody(tmp_path: Path, database: socket.socket) -> None:
     """Checking the settings touches neither the database nor the port."""
     done = run("check", "--config", settings_file(tmp_path, dsn_of(database), queues={"a": None, "b": None}))
-    assert (done.status, done.out, done.err) == (0, "settings are fine: connections 1, named queues 2\n", "")
+    assert (done.status, done.out, done.err) == (
+        0,
+        "settings are fine: connections 1, named queues 2; no database was asked (once does)\n",
+        "",
+    )
     assert nobody_came(database)
+
+
+def test_case_35_check_tells_of_a_timeout_past_retry_after(tmp_path: Path, database: socket.socket) -> None:
+    """Case 35. Workers that may take longer than retry_after run jobs twice, and the settings alone say so."""
+    pools = {
+        "default": {"application_name": "worker-*", "queues": ["default"], "timeout": 90},
+        "long": {"application_name": "long-*", "queues": ["exports"], "timeout": 600},
+    }
+    queues = {"default": None, "exports": {"retry_after": "25m"}}
+    done = run("check", "--config", settings_file(tmp_path, dsn_of(database), queues=queues, pools=pools))
+    assert (done.status, done.err) == (1, "")
+    (line,) = done.out.splitlines()
+    assert line.startswith("connections.database.pools.default.timeout: expected less than the 90s of retry_after")
 
 
 @pytest.mark.parametrize(

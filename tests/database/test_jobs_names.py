@@ -189,9 +189,7 @@ def test_case_30_names_in_the_settings(dsn18: str, db18: Db, where: str) -> None
 def test_a_queue_that_is_no_text_is_a_wrong_type(db: Db, dsn: str) -> None:
     """A view of somebody's own with a null or a number for a queue fails by name, alone, and the page stays whole."""
     for queue in ("NULL::text", "7"):
-        db.execute(
-            f"CREATE VIEW odd{len(queue)} AS SELECT id, {queue} AS queue, reserved_at, available_at FROM jobs"
-        )
+        db.execute(f"CREATE VIEW odd{len(queue)} AS SELECT id, {queue} AS queue, reserved_at, available_at FROM jobs")
         add_jobs(db, ("default", None, 1))
         with watched(dsn, table=f"odd{len(queue)}") as app:
             assert value(app, "source_up", collector="jobs") == 0

@@ -12,7 +12,7 @@ import yaml
 from exporter import config
 from exporter.demo.postgres import Postgres
 
-from ..world import add_jobs, poll, state, value, watched
+from ..world import add_jobs, poll, state, states, value, watched
 from .blocks import block
 
 Db = psycopg.Connection[Any]
@@ -33,9 +33,9 @@ def test_role_can_do_all_that_is_asked(dsn: str, db: Db) -> None:
     try:
         with watched(as_role(dsn), queues={"default": {}}) as app:
             poll(app)
-            for collector in ("jobs", "statistics", "activity", "sizes"):
-                assert state(app, collector).up, state(app, collector).error
-                assert not state(app, collector).notes
+            for collector, said in states(app).items():
+                assert said.up, (collector, said.error)
+                assert not said.notes
             assert value(app, "jobs", queue="default", state="ready") == 0
     finally:
         drop_role(db)

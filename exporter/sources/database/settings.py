@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 from urllib.parse import quote, unquote
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
+from ...documents import Complaint
 from ...settings import (
     OR_EMPTY,
     Name,
@@ -155,6 +157,17 @@ class Database(WithSecrets):
     def target_wait_of(self, queue: str) -> float | None:
         """Seconds that a job of this queue may wait; None if nobody decided."""
         return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
+
+    def doubts(self) -> Iterator[Complaint]:
+        """What is no mistake in the settings, but says that one lies in wait in Laravel."""
+        for name, pool in self.pools.items():
+            for queue in pool.queues:
+                if pool.timeout is not None and pool.timeout >= (retry_after := self.retry_after_of(queue)):
+                    yield Complaint(
+                        ("pools", name, "timeout"),
+                        f"expected less than the {retry_after}s of retry_after of the queue {queue!r}: "
+                        "a job that takes longer than that is run twice",
+                    )
 
     def parameters(self) -> dict[str, Any]:
         """What libpq connects with; the rest it takes from the PG* variables."""
