@@ -128,22 +128,24 @@ class Exposition:
         rendered = self._rendered.get(form)
         if rendered is None or self.clock.mono() > rendered.until:
             with self._lock:
-                rendered = self._render(form)
+                rendered = self._rendered[form] = self._render(form)
         return rendered.page + RENDER[form](self._process)
 
     def _published(self) -> None:
         with self._lock:
-            read, self._rendered = self._rendered, {}  # whatever happens now, no old page stays
-            for form in read:
-                self._render(form)
+            fresh: dict[Format, Rendered] = {}
+            try:
+                for form in self._rendered:
+                    fresh[form] = self._render(form)
+            finally:
+                self._rendered = fresh  # whatever happened, no old page stays
 
     def _render(self, form: Format) -> Rendered:
         mono, states = self.clock.mono(), self.board.read()
         families = grouped(visible(self.board, states, mono))
         page = b"".join(self._lines(form, metric, values) for metric, values in families.items())
         believed = [state.good_until for state in states.values() if state.fresh(mono)]
-        rendered = self._rendered[form] = Rendered(page, min(believed, default=float("inf")))
-        return rendered
+        return Rendered(page, min(believed, default=float("inf")))
 
     def _lines(self, form: Format, metric: Metric, values: Values) -> bytes:
         kept = self._kept.get((form, metric.name))
