@@ -29,13 +29,13 @@ LOOK = 0.5  # seconds; a signal that comes just before a wait begins does not en
 GOODBYE = 0.5  # seconds for all sources together to close their connections
 
 
-def sources(config: Config, clock: Clock = Clock()) -> Iterator[Source]:
+def sources(config: Config, clock: Clock = Clock(), *, once: bool = False) -> Iterator[Source]:
     """A source for each connection, and the clocks. A driver is imported only where it is configured."""
     readings = Readings(clock)
     for name, connection in config.connections.items():
         from .sources.database import source as database
 
-        yield database.open(name, connection, readings, clock)
+        yield database.open(name, connection, readings, clock, once=once)
     from .sources.clock import source as clocks
 
     yield clocks.open(config.clock, readings, clock)
@@ -76,9 +76,9 @@ def end_by(stop: Event, *signals: signal.Signals) -> None:
         signal.signal(number, lambda *_: start_new_thread(stop.set, ()))
 
 
-def build(config: Config, clock: Clock = Clock()) -> App:
-    """Wire up what the settings name, without touching any of it yet."""
-    all_sources = tuple(sources(config, clock))
+def build(config: Config, clock: Clock = Clock(), *, once: bool = False) -> App:
+    """Wire up what the settings name, to be polled `once` only or on and on, without touching any of it yet."""
+    all_sources = tuple(sources(config, clock, once=once))
     board = Board(constant for source in all_sources for constant in source.constants)
     hide = Secrets(config.secrets()).hide
     pollers = tuple(Poller(source, board, clock, hide=hide) for source in all_sources)

@@ -115,7 +115,7 @@ def serve(options: Options) -> int:
 
 def once(options: Options) -> int:
     """Poll every collector once and print the metrics."""
-    wired = app.build(read_settings(options, "error"))
+    wired = app.build(read_settings(options, "error"), once=True)
     wired.poll_once()
     show(wired.exposition.page("text").decode())
     failed = defaultdict[str, list[str]](list)  # why → collectors
@@ -144,7 +144,7 @@ def show_status(options: Options) -> int:
     except ConfigError as error:
         raise ConfigError(silence, *error.problems) from None
     print(f"queue-exporter: {silence}; this is one poll of its own", file=sys.stderr)
-    wired = app.build(settings)
+    wired = app.build(settings, once=True)
     wired.poll_once()
     now = status.report(wired.board)
     show(status.text(now))

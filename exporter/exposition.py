@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import accumulate
 from threading import Lock
 from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
 from prometheus_client.exposition import generate_latest as text_format
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_format
 from prometheus_client.registry import Collector as Registry
+from prometheus_client.utils import floatToGoString
 
 from . import __version__
 from .board import Board, Key, State, shown
 from .errors import REASONS
-from .model import Metric, Sample
+from .model import Distribution, Metric, Sample
 from .timing import Clock
 
 Format = Literal["text", "openmetrics"]
@@ -83,12 +85,24 @@ class OneFamily(Registry):
     def __init__(self, metric: Metric, values: Values) -> None:
         self.metric, self.values = metric, values
 
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily]:
+    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily]:
+        if self.metric.kind == "histogram":
+            yield self._histogram()
+            return
         build = CounterMetricFamily if self.metric.kind == "counter" else GaugeMetricFamily
         family = build(self.metric.name, self.metric.help, labels=self.metric.labels)
         for labels, value in sorted(self.values.items()):
             family.add_metric(labels, value)
         yield family
+
+    def _histogram(self) -> HistogramMetricFamily:
+        family = HistogramMetricFamily(self.metric.name, self.metric.help, labels=self.metric.labels)
+        bounds = [*map(floatToGoString, self.metric.buckets), "+Inf"]
+        for labels, value in sorted(self.values.items()):
+            if isinstance(value, Distribution):
+                buckets = list(zip(bounds, map(float, accumulate(value.counts)), strict=True))
+                family.add_metric(labels, buckets, value.sum)
+        return family
 
 
 class Kept(NamedTuple):

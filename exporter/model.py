@@ -1,5 +1,5 @@
 """
-The nouns: a metric, its limit, a sample of it, and a note.
+The nouns: a metric, its limit, a sample of it, the value of a histogram, and a note.
 
 Plain frozen data. Imports nothing of ours and nothing that does I/O.
 """
@@ -21,19 +21,22 @@ class Metric:
     name: str
     help: str
     labels: tuple[str, ...] = ()
-    kind: Literal["gauge", "counter"] = "gauge"
+    kind: Literal["gauge", "counter", "histogram"] = "gauge"
     limit: Limit | None = None
+    buckets: tuple[float, ...] = ()  # of a histogram: their upper bounds, rising; one more holds what is above
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
             raise ValueError(f"{self.name}: must be snake_case and start with {PREFIX}")
         if (self.kind == "counter") != self.name.endswith("_total"):
             raise ValueError(f"{self.name}: counters, and only counters, end in _total")
+        if (self.kind == "histogram") != bool(self.buckets):
+            raise ValueError(f"{self.name}: histograms, and only histograms, have buckets")
 
     def __call__(self, value: float, *labels: str) -> Sample:
         if len(labels) != len(self.labels) or not all(isinstance(label, str) for label in labels):
             raise ValueError(f"{self.name} takes texts for {self.labels}, got {labels}")
-        return Sample(self, labels, float(value))
+        return Sample(self, labels, value if isinstance(value, Distribution) else float(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,9 @@ class Limit:
     """
     What a metric is compared with: it is over its limit when its value is above `bound`.
 
-    `bound` is a constant, or a metric with the same labels: then each series has its own.
+    `bound` is a constant, or a metric with the same labels: then each series has its own. With
+    `reached` a value at the bound is too much as well; with `either_way` one below minus the
+    bound is, too.
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
     that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
     another metric of the same series. `where` keeps the series with this label value only.
@@ -56,6 +61,31 @@ class Limit:
     soon: float = 1.0
     beside: Metric | None = None
     least: float = 0.0
+    reached: bool = False
+    either_way: bool = False
+
+
+class Distribution(float):
+    """
+    The value of a histogram: how many observations fell into each bucket, and their sum.
+
+    As a number it is how many there were, so whoever treats all values alike may go on doing so.
+    """
+
+    __slots__ = ("counts", "sum")
+    counts: tuple[int, ...]  # of each bucket alone; the last one is of what is above all bounds
+    sum: float
+
+    def __new__(cls, counts: tuple[int, ...], sum_: float) -> Distribution:
+        made = super().__new__(cls, sum(counts))
+        made.counts, made.sum = counts, sum_
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Distribution) and (self.counts, self.sum) == (other.counts, other.sum)
+
+    def __hash__(self) -> int:
+        return hash((self.counts, self.sum))
 
 
 class Sample(NamedTuple):

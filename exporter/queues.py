@@ -43,10 +43,25 @@ IMPLAUSIBLE = Metric(
     "Jobs whose times cannot be (before 2005, or over ten years ahead): counted in their state, left out of ages.",
     QUEUE,
 )
+RETRIED = Metric(
+    "laravel_queue_retried_jobs",
+    "Jobs that wait for another try: ready or delayed, with attempts behind them.",
+    QUEUE,
+    limit=Limit(100, "{value:job} waiting for another try, limit {bound}", "LaravelQueueRetryStorm"),
+)
+ATTEMPTS_MAX = Metric("laravel_queue_attempts_max", "The most attempts that a job of this queue has had.", QUEUE)
 QUEUES = Metric("laravel_queue_queues", "Queues watched, named and found.", ("connection",))
 CONNECTION_INFO = Metric("laravel_queue_connection_info", "1 for each connection watched.", ("connection", "driver"))
 
+DROPPED = Metric(
+    "laravel_queue_labels_dropped_total",
+    "Label values that were counted under 'other', at each poll, because there were too many of them.",
+    ("source", "collector", "label"),
+    "counter",
+)
+
 SETTINGS = (TARGET_WAIT, RETRY_AFTER, CONNECTION_INFO)
+OTHER = "other"  # what has no name of its own, or came after too many others
 STATES = ("ready", "delayed", "reserved", "expired")
 EARLIEST = 1_104_537_600  # 2005-01-01, six years before Laravel: a time before it is no time of a job
 TEN_YEARS = 315_576_000  # seconds

@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import zip_longest
+from math import isinf
 from typing import NamedTuple
 
 from . import queues
@@ -98,20 +99,21 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
         if limit is None or (limit.where and limit.where not in labels.items()):
             continue
         bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
-        if bound is None or sample.value <= max(bound * limit.soon, limit.least):
+        size = abs(sample.value) if limit.either_way else sample.value
+        over = bound is not None and (size > bound or (limit.reached and size == bound))
+        if bound is None or size <= limit.least or not (over or size > bound * limit.soon):
             continue
         says = limit.says.format(
             value=Amount(sample.metric, sample.value),
             bound=Amount(sample.metric, bound),
             beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
         )
-        over = sample.value > bound
         yield Finding(
             where="/".join(value for label, value in labels.items() if limit.where is None or label != limit.where[0]),
             says=says if over else f"{says} (soon)",
             alert=limit.alert if limit.alert in runbooks else "",
             over=over,
-            ratio=sample.value / bound if bound else float("inf"),
+            ratio=size / bound if bound else float("inf"),
         )
 
 
@@ -134,14 +136,18 @@ class Amount(NamedTuple):
 def amount(metric: Metric, value: float) -> str:
     """A value in the unit that the metric's name ends in."""
     if metric.name.endswith("_seconds"):
-        return duration(value)
+        return f"{1000 * value:.0f}ms" if 0 < value < 1 else duration(value)
     if metric.name.endswith("_ratio"):
         return f"{100 * value:.0f} %"
     return f"{value:,.0f}"
 
 
 def duration(seconds: float) -> str:
-    """`45s`, `12m 40s`, `3h 5m`, `2d 4h`: two units at most."""
+    """`45s`, `12m 40s`, `3h 5m`, `2d 4h`: two units at most; `none` if it has no end."""
+    if isinf(seconds):
+        return "none"
+    if seconds < 0:
+        return f"-{duration(-seconds)}"
     whole = int(seconds)
     for unit, below, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
         if whole >= unit:

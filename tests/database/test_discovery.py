@@ -11,8 +11,7 @@ import psycopg
 import pytest
 
 from exporter.app import App
-from exporter.queues import STATES
-from exporter.sources.database.remembered import DROPPED
+from exporter.queues import DROPPED, STATES
 from exporter.timing import Deadline
 
 from ..world import HandClock, add_jobs, poll, state, value, watched

@@ -8,10 +8,11 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ...model import Limit, Metric, Note, Sample
+from ...queues import OTHER
 from ...timing import Deadline
 from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE, WORKERS
 from .session import Row, Session
-from .settings import OTHER, Pool
+from .settings import Pool
 
 WAITING = Metric(
     "laravel_queue_database_waiting_backends",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from psycopg import sql
@@ -12,23 +12,24 @@ from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
-from .remembered import DROPPED
-from .session import Row, Session
+from .session import Pass, Row, Session, too_far_behind
 from .settings import Database
 
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
 RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
 RESERVED_INDEXES = {RESERVED_INDEX, "(reserved_at) (reserved_at IS NOT NULL)"}
 VISIBLE_ENOUGH = 0.5  # share of the pages that is visible to all; with less, the indexes send us to too many rows
-LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
 
 
 class Raw(NamedTuple):
-    """How far behind a standby is, a row for each queue, and how many queues earlier answers had too many."""
+    """What a poll brought."""
 
-    lag: float | None
-    rows: list[Row]
-    dropped: int
+    lag: float | None  # seconds that a standby is behind
+    by_index: bool
+    rows: list[Row]  # one for each queue
+    now: float  # when the rows were read, by the database's clock
+    mono: float  # the same by ours
+    dropped: int  # queues that earlier answers had too many
 
 
 class Jobs:
@@ -40,10 +41,12 @@ class Jobs:
         queues.OLDEST_JOB_AGE,
         queues.OLDEST_RESERVED_AGE,
         queues.IMPLAUSIBLE,
+        queues.RETRIED,
+        queues.ATTEMPTS_MAX,
         queues.QUEUES,
         queues.TARGET_WAIT,
         queues.RETRY_AFTER,
-        DROPPED,
+        queues.DROPPED,
     )
 
     def __init__(self, session: Session) -> None:
@@ -56,14 +59,15 @@ class Jobs:
         tables = poll.ask("table")
         if not tables:
             raise SourceError("undefined_table", f"there is no table {self.settings.schema_}.{self.settings.table}")
-        lag = poll.replay_lag()  # before the rows, so that these are no older
+        lag, mono = poll.replay_lag(), self.session.clock.mono()  # before the rows, so that these are no older
         by_index = has_indexes(tables[0]) and tables[0]["visible"] > VISIBLE_ENOUGH
         try:
-            return Raw(lag, poll.ask("jobs_by_index" if by_index else "jobs"), self.dropped)
+            rows = poll.ask("jobs_by_index" if by_index else "jobs")
         except SourceError as error:
             if "statement timeout" not in str(error):  # but a cancel request, or a standby's replay
                 raise
             raise SourceError("timeout", f"{error}; {self._what_helps(tables[0])}") from None
+        return Raw(lag, by_index, rows, poll.now, mono, self.dropped)
 
     def _what_helps(self, table: Row) -> str:
         """How to get numbers from a table that takes too long to count."""
@@ -80,17 +84,20 @@ class Jobs:
         return f"{limit}; with two indexes it takes far less: {'; '.join(indexes)}"
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        if raw.lag is None or raw.lag > LAG_INTERVALS * self.interval:
-            behind = "an unknown time" if raw.lag is None else f"{raw.lag:.0f} s"
-            yield Note(f"the standby is {behind} behind its primary, so its jobs are not shown", withholds=True)
+        self.session.last_pass = None
+        if note := too_far_behind(raw.lag, self.interval):
+            yield note
             return
         rows = self._by_queue(raw, now)
-        yield DROPPED(self.dropped, self.session.name, self.name, "queue")
+        yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
         watched = Counter({self.session.name: 0})
         for queue, row in rows.items():
             connection = self.settings.connection_of(queue, self.session.name)
             watched[connection] += 1
             yield from self._queue(row, connection, queue)
+            if not raw.by_index:
+                yield queues.RETRIED(row["retried"], connection, queue)
+                yield queues.ATTEMPTS_MAX(row["attempts_max"], connection, queue)
             if queue not in self.settings.queues:
                 yield from queue_settings(self.settings, self.session.name, queue)
         for connection, count in watched.items():
@@ -105,6 +112,7 @@ class Jobs:
             sizes[row["queue"]] += sum(row[state] for state in queues.STATES)
         shown = self.session.remembered.shown(sizes, now)
         self.dropped = raw.dropped + sum(queue != name for queue, name in shown.items())
+        self.session.last_pass = last_pass(raw, shown)
         rows: dict[str, list[Row]] = {name: [] for name in sorted({*shown.values()})}
         for row in raw.rows:
             rows[shown[row["queue"]]].append(row)
@@ -124,11 +132,20 @@ def has_indexes(table: Row) -> bool:
     return WAITING_INDEX in table["indexes"] and bool(RESERVED_INDEXES & {*table["indexes"]})
 
 
+def last_pass(raw: Raw, shown: Mapping[str, str]) -> Pass:
+    """What this answer says of single jobs."""
+    held = frozenset(id_ for row in raw.rows for id_ in row["held"] or ())
+    complete = len(held) == sum(row["reserved"] + row["expired"] for row in raw.rows)
+    return Pass(int(raw.now), raw.mono, held, complete, shown)
+
+
 def total(rows: list[Row]) -> Row:
     """Several rows as one; none as zeros. One answer has one `now`."""
     total: Row = {count: sum(row[count] for row in rows) for count in (*queues.STATES, "implausible")}
     for time in ("ready_since", "reserved_since"):
         total[time] = min((row[time] for row in rows if row[time] is not None), default=None)
+    total["retried"] = sum(row.get("retried", 0) for row in rows)  # by index nobody asks for these two
+    total["attempts_max"] = max((row.get("attempts_max", 0) for row in rows), default=0)
     return total | {"now": rows[0]["now"] if rows else 0}
 
 

@@ -1,4 +1,4 @@
-"""The questions of `questions.sql`, with our limits and names filled in."""
+"""The questions of the .sql files beside this one, with our limits and names filled in."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ from .settings import Database
 LOCK_TIMEOUT = 0.2  # seconds; behind an ALTER TABLE we give up rather than queue up
 SERVER_SHARE = 0.9  # of the time left is the server's, so that its own timeout comes before ours
 HEARD_OF = 35.0  # seconds; an idle primary is heard of every 30 s, half of the time limits for WAL on both sides
+MOST_HELD = 2000  # jobs of one queue that are held and looked at one by one
 NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
 
 Names = Mapping[str, Any]
 
 
 def _questions() -> dict[str, str]:
-    text = (resources.files(__package__) / "questions.sql").read_text("utf-8")
-    parts = re.split(r"^-- name: (\w+)\n", text, flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+    """By name, of all files; what stands above the first of a file is for people."""
+    found: dict[str, str] = {}
+    for file in resources.files(__package__).iterdir():
+        if file.name.endswith(".sql"):
+            parts = re.split(r"^-- name: (\w+)\n", file.read_text("utf-8"), flags=re.MULTILINE)
+            found |= dict(zip(parts[1::2], parts[2::2], strict=True))
+    return found
 
 
 QUESTIONS = _questions()
@@ -62,6 +67,7 @@ def names(settings: Database) -> dict[str, Any]:
         "earliest": queues.EARLIEST,
         "ten_years": queues.TEN_YEARS,
         "heard_of": HEARD_OF,
+        "most_held": MOST_HELD,
     }
 
 

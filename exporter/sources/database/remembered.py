@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...model import Metric
-from .settings import OTHER
+from ...queues import OTHER
 
 MOST = 100  # found queues that are shown under their own names
 KEPT = 3600.0  # seconds for which a queue that has no rows any more still says zero
-
-DROPPED = Metric(
-    "laravel_queue_labels_dropped_total",
-    "Label values that were counted under 'other', at each poll, because there were too many of them.",
-    ("source", "collector", "label"),
-    "counter",
-)
 
 
 class Remembered:

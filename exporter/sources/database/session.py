@@ -9,13 +9,16 @@ becomes of us, and nothing outlives the message: it works behind PgBouncer in tr
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import psycopg
 
 from ...errors import SourceError
+from ...model import Note
 from ...timing import BELIEF, Clock, Deadline
+from ..classes import JobClasses
 from ..readings import Reading, Readings
 from .connection import Connection, connect
 from .errors import question_failed
@@ -24,16 +27,31 @@ from .remembered import Remembered
 from .settings import Database
 
 APPLICATION_NAME = "queue-exporter"
+LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
 
 Row = dict[str, Any]
 
 
-class Session:
-    """What the collectors of one database share: a connection, what it is asked by, and which queues are shown."""
+class Pass(NamedTuple):
+    """What the last pass over the jobs table found, for who looks at single jobs of it."""
 
-    def __init__(self, name: str, settings: Database, readings: Readings, clock: Clock = Clock()) -> None:
+    now: int  # when it began, by the database's clock: Unix time
+    mono: float
+    held: frozenset[int]  # ids of the jobs that a worker held
+    complete: bool  # whether these are all of them
+    queues: Mapping[str, str]  # each queue, and the name it is shown under
+
+
+class Session:
+    """What the collectors of one database share: a connection, what it is asked by, and what is shown by name."""
+
+    def __init__(
+        self, name: str, settings: Database, readings: Readings, clock: Clock = Clock(), *, once: bool = False
+    ) -> None:
         self.name, self.settings, self.readings, self.clock = name, settings, readings, clock
-        self.names, self.remembered = names(settings), Remembered(settings.queues)
+        self.once = once  # whether nobody will ask again
+        self.names, self.remembered, self.classes = names(settings), Remembered(settings.queues), JobClasses()
+        self.last_pass: Pass | None = None  # None before the first, and while its numbers may not be shown
         self.connection: Connection | None = None
 
     def poll(self, deadline: Deadline) -> Poll:
@@ -48,12 +66,13 @@ class Session:
 
 
 class Poll:
-    """One poll of one collector: asks the questions of `questions.sql`, connecting where there is no connection."""
+    """One poll of one collector: asks the questions of the .sql files, connecting where there is no connection."""
 
     def __init__(self, session: Session, deadline: Deadline) -> None:
         self.session, self.deadline = session, deadline
         self.answered = False
         self.in_recovery = False  # whether the database is a standby, as the last answer said
+        self.now = 0.0  # the database's clock when it began with the last answer: Unix time
 
     def ask(self, question: str, limit: float = inf, **values: Any) -> list[Row]:
         """
@@ -92,7 +111,7 @@ class Poll:
                 session.close()
         received = session.clock.wall()
         (server,), answer = [cursor.fetchall() for _ in cursor.results() if cursor.description]
-        self.answered, self.in_recovery = True, server["in_recovery"]
+        self.answered, self.in_recovery, self.now = True, server["in_recovery"], server["now"]
         reading = Reading.between(f"database:{session.name}", server["now"], sent, received)
         session.readings.put(reading, BELIEF * session.settings.interval)
         return answer
@@ -101,3 +120,11 @@ class Poll:
         """Of the settings. The server converts all text to UTF-8, so that no name in the settings is beyond us."""
         ours = {"application_name": APPLICATION_NAME, "client_encoding": "UTF8"}
         return self.session.settings.parameters() | ours
+
+
+def too_far_behind(lag: float | None, interval: float) -> Note | None:
+    """Why nothing may be shown of the rows that a standby has, if it is this far behind its primary."""
+    if lag is not None and lag <= LAG_INTERVALS * interval:
+        return None
+    behind = "an unknown time" if lag is None else f"{lag:.0f} s"
+    return Note(f"the standby is {behind} behind its primary, so its rows are not shown", withholds=True)

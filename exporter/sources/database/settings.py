@@ -10,6 +10,7 @@ from urllib.parse import quote, unquote
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from ...documents import Complaint
+from ...queues import OTHER
 from ...settings import (
     OR_EMPTY,
     Name,
@@ -25,7 +26,6 @@ from ...settings import (
     in_file,
 )
 
-OTHER = "other"
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
 EXPECTED = (
     "expected postgresql://user@host:5432/database or host=… dbname=… user=…; in a URL, percent-encode what is special "

@@ -22,9 +22,11 @@ METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS f
 DUTY = 0.01  # share of a database's time that all questions together may take
 
 
-def open(name: str, settings: Database, readings: Readings, clock: Clock = Clock()) -> Source:  # noqa: A001  # as each source's
-    """The source for one connection of the settings. Connects at the first poll, not here."""
-    session = Session(name, settings, readings, clock)
+def open(  # noqa: A001  # as each source's
+    name: str, settings: Database, readings: Readings, clock: Clock = Clock(), *, once: bool = False
+) -> Source:
+    """The source for one connection of the settings, that will be polled `once` only. Connects then, not here."""
+    session = Session(name, settings, readings, clock, once=once)
     return Source(
         name=name,
         collectors=tuple(collector(session) for collector in COLLECTORS),
