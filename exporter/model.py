@@ -103,7 +103,7 @@ class Sample(NamedTuple):
 
 class Note(NamedTuple):
     """
-    Something that a collector could not see, in one sentence for a person; not a failure.
+    Something that a person should know and no number says, in one sentence; not a failure.
 
     With `withholds` it says why nothing of the collector may be shown, although it was answered.
     """

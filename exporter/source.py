@@ -22,8 +22,11 @@ class Collector(Protocol[Raw]):
     """One question asked of a source; it succeeds whole or fails alone."""
 
     name: str
-    interval: float  # seconds, as configured
     metrics: tuple[Metric, ...]  # all that `measure` may yield
+
+    @property
+    def interval(self) -> float:
+        """Seconds between two polls, as configured; less while something needs to be watched closely."""
 
     def fetch(self, deadline: Deadline) -> Raw:
         """Ask the far side, handing `deadline.left()` to all that can block. Raises `SourceError`."""

@@ -55,6 +55,7 @@ class Jobs:
         self.dropped = 0
 
     def fetch(self, deadline: Deadline) -> Raw:
+        self.session.missed_passes += 1
         poll = self.session.poll(deadline)
         tables = poll.ask("table")
         if not tables:
@@ -84,7 +85,7 @@ class Jobs:
         return f"{limit}; with two indexes it takes far less: {'; '.join(indexes)}"
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        self.session.last_pass = None
+        self.session.last_pass, self.session.missed_passes = None, 0
         if note := too_far_behind(raw.lag, self.interval):
             yield note
             return

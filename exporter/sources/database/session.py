@@ -52,6 +52,7 @@ class Session:
         self.once = once  # whether nobody will ask again
         self.names, self.remembered, self.classes = names(settings), Remembered(settings.queues), JobClasses()
         self.last_pass: Pass | None = None  # None before the first, and while its numbers may not be shown
+        self.missed_passes = 0  # that failed since
         self.connection: Connection | None = None
 
     def poll(self, deadline: Deadline) -> Poll:

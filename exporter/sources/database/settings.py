@@ -154,6 +154,11 @@ class Database(WithSecrets):
         """Seconds that a job of this queue may be held."""
         return (self.queues[queue].retry_after if queue in self.queues else None) or self.retry_after
 
+    def worker_timeout_of(self, queue: str) -> float | None:
+        """Seconds that a worker of this queue may take for a job, the longest of its pools; None if nobody said."""
+        timeouts = [pool.timeout for pool in self.pools.values() if queue in pool.queues and pool.timeout is not None]
+        return max(timeouts, default=None)
+
     def target_wait_of(self, queue: str) -> float | None:
         """Seconds that a job of this queue may wait; None if nobody decided."""
         return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
