@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from .board import Board, Key, State
 from .errors import Reason, SourceError
 from .model import Note, Sample
-from .source import Collector, Source
+from .source import Collector, Result, Source
 from .timing import BELIEF, FAILURES_PAID, PAID_OVER, Clock, Deadline, Need, backoff, stretch
 
 log = logging.getLogger(__name__)
@@ -100,7 +100,7 @@ class Poller:
     def _may_begin(self, turn: Turn) -> float:
         return max(turn.due, self.retry_at) if turn.state.streak else turn.due
 
-    def _ask(self, turn: Turn, began: float) -> tuple[Sample | Note, ...]:
+    def _ask(self, turn: Turn, began: float) -> tuple[Result, ...]:
         deadline = Deadline(began + self.source.timeout, self.clock.mono)
         try:
             raw = turn.collector.fetch(deadline)
@@ -110,9 +110,11 @@ class Poller:
         deadline.left()  # raises: what comes after its time is about the past
         return tuple(turn.collector.measure(raw, self.clock.wall()))
 
-    def _succeed(self, turn: Turn, began: float, results: tuple[Sample | Note, ...]) -> None:
+    def _succeed(self, turn: Turn, began: float, results: tuple[Result, ...]) -> None:
+        """Publish what was answered. A part that failed is counted and told like a failure, but fails alone."""
         turn.costs.append(turn.took)
         notes = [result for result in results if isinstance(result, Note)]
+        parts = [result for result in results if isinstance(result, SourceError)]
         withheld = any(note.withholds for note in notes)
         was, interval = turn.state, self._interval(turn)
         turn.due = began + interval
@@ -120,13 +122,14 @@ class Poller:
             was,
             interval=interval,
             samples=tuple(r for r in results if isinstance(r, Sample)),
-            notes=tuple(self.hide(note.text) for note in notes),
+            notes=tuple(self.hide(text) for text in (*(n.text for n in notes), *(f"{p.reason}: {p}" for p in parts))),
             taken_at=self.clock.wall(),
             good_until=float("-inf") if withheld else began + BELIEF * interval,
             polls=was.polls + 1,
             streak=0,
             reason=None,
             error="",
+            errors=dict(Counter(was.errors) + Counter(part.reason for part in parts)),
             duration=self.clock.mono() - began,
             busy=was.busy + turn.took,
         )
@@ -179,5 +182,6 @@ class Poller:
 def _level(was: State, now: State) -> int:
     if not now.up:
         return logging.WARNING
-    news = was.streak > 0 or was.notes != now.notes
-    return logging.INFO if news else logging.DEBUG
+    if was.notes != now.notes and was.errors != now.errors:  # a part has failed, and not for the same reason as before
+        return logging.WARNING
+    return logging.INFO if was.streak > 0 or was.notes != now.notes else logging.DEBUG

@@ -12,10 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
+from .errors import SourceError
 from .model import Metric, Note, Sample
 from .timing import Deadline
 
 Raw = TypeVar("Raw")
+Result = Sample | Note | SourceError
 
 
 class Collector(Protocol[Raw]):
@@ -31,10 +33,12 @@ class Collector(Protocol[Raw]):
     def fetch(self, deadline: Deadline) -> Raw:
         """Ask the far side, handing `deadline.left()` to all that can block. Raises `SourceError`."""
 
-    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
         """
         Turn the answer into samples; the same answer measured again gives the same ones, counters as well.
 
+        A part that failed (one queue of many) is a `SourceError`, yielded and not raised: it is
+        counted under its reason and told, its samples are not there, and the rest stands.
         `now` is our own Unix time; a far side that has a clock uses its own.
         """
 

@@ -12,7 +12,7 @@ import pytest
 from exporter import queues
 from exporter.errors import SourceError
 from exporter.model import Note, Sample
-from exporter.source import Collector
+from exporter.source import Collector, Result
 from exporter.timing import Deadline
 
 from .far_sides import FAR_SIDES, QUEUES, FarSide, Opened
@@ -25,7 +25,7 @@ def within(seconds: float) -> Deadline:
     return Deadline(time.monotonic() + seconds)
 
 
-def answers(opened: Opened) -> Iterator[tuple[Collector[object], list[Sample | Note]]]:
+def answers(opened: Opened) -> Iterator[tuple[Collector[object], list[Result]]]:
     """Each collector with what it has to say."""
     for collector in opened.source.collectors:
         yield collector, list(collector.measure(collector.fetch(within(5)), NOW))

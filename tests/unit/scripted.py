@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from exporter.board import Board, Key, State
 from exporter.errors import Reason, SourceError
-from exporter.model import Metric, Note, Sample
+from exporter.model import Metric
 from exporter.poller import Poller
-from exporter.source import Collector, Source
+from exporter.source import Collector, Result, Source
 from exporter.timing import Deadline
 
 from ..world import HandClock
@@ -22,7 +22,7 @@ class Act:
     """What the far side does in one poll: take some time, then answer or fail."""
 
     cost: float = 0.0
-    answer: tuple[Sample | Note, ...] = (THINGS(1, "a"),)
+    answer: tuple[Result, ...] = (THINGS(1, "a"),)
     failure: Exception | None = None
 
 
@@ -52,7 +52,7 @@ class Scripted:
             raise act.failure
         return act
 
-    def measure(self, raw: Act, now: float) -> Iterable[Sample | Note]:
+    def measure(self, raw: Act, now: float) -> Iterable[Result]:
         """The act's answer; a bug of ours, where the script says so, comes up here."""
         if raw.failure is not None:
             raise raw.failure

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from exporter.errors import SourceError
 from exporter.model import Note
 
 from ..world import HandClock
@@ -45,6 +46,20 @@ def test_an_answer_is_on_the_board_with_its_numbers(hand: HandClock) -> None:
     assert (state.polls, state.up, state.duration, state.busy) == (1, True, 0.25, 0.25)
     assert state.taken_at == 1_800_000_000.25
     assert state.good_until == 1000 + 3.5 * 15
+
+
+def test_a_part_that_failed_fails_alone(hand: HandClock, caplog: pytest.LogCaptureFixture) -> None:
+    """One queue of many that is refused is counted and told, a warning when it is new; the others are shown."""
+    refused = SourceError("permission", "queue mail: access denied")
+    stage = Stage(hand, Scripted(hand, (Act(), Act(answer=(THINGS(7, "a"), refused)))))
+    with caplog.at_level(logging.DEBUG):
+        stage.play(31)
+    state = stage.state()
+    assert state.up
+    assert state.samples == (THINGS(7, "a"),)
+    assert state.notes == ("permission: queue mail: access denied",)
+    assert state.errors == {"permission": 2}
+    assert [record.levelname for record in caplog.records] == ["DEBUG", "WARNING", "DEBUG"]
 
 
 def test_a_series_that_is_gone_from_the_answer_is_gone(hand: HandClock) -> None:
