@@ -124,7 +124,8 @@ class Poller:
             samples=tuple(r for r in results if isinstance(r, Sample)),
             notes=tuple(self.hide(text) for text in (*(n.text for n in notes), *(f"{p.reason}: {p}" for p in parts))),
             taken_at=self.clock.wall(),
-            good_until=float("-inf") if withheld else began + BELIEF * interval,
+            # Looking more closely for a while makes a number no less believable.
+            good_until=float("-inf") if withheld else began + BELIEF * max(interval, was.configured_interval),
             polls=was.polls + 1,
             streak=0,
             reason=None,

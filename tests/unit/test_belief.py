@@ -54,6 +54,17 @@ def test_belief_ends_after_three_and_a_half_intervals(hand: HandClock) -> None:
     assert not stage.fresh()
 
 
+def test_looking_more_closely_shortens_no_belief(hand: HandClock) -> None:
+    """A collector that asks every 2 s for a while is polled so, and believed as long as at its usual 15 s."""
+    collector = Scripted(hand)
+    stage = Stage(hand, collector)
+    collector.interval = 2.0
+    stage.play(3)
+    assert collector.asked == [1000, 1002]
+    assert stage.state().interval == 2
+    assert stage.state().good_until == 1002 + 3.5 * 15
+
+
 def test_a_stretched_interval_is_believed_for_as_long_as_it_is_stretched(hand: HandClock) -> None:
     """A collector that the duty allows once in 100 s does not flicker in between."""
     stage = Stage(hand, Scripted(hand, (Act(1),)), duty=0.01)
