@@ -27,6 +27,17 @@ JOBS = Metric(
         beside=RETRY_AFTER,
     ),
 )
+WORKER_TIMEOUT = Metric(
+    "laravel_queue_worker_timeout_seconds",
+    "The workers' --timeout, from the settings.",
+    ("connection", "pool", "queue"),
+    limit=Limit(
+        RETRY_AFTER,
+        "the workers' timeout of {value} is not below retry_after {bound}",
+        "LaravelQueueTimeoutExceedsRetryAfter",
+        reached=True,
+    ),
+)
 OLDEST_JOB_AGE = Metric(
     "laravel_queue_oldest_job_age_seconds",
     "How long the oldest job that could be taken now has been waiting to be taken; 0 when there is none.",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exporter import app
 from exporter.settings import seconds
 
-from ..world import series
+from ..world import database_of, series
 from .complaints import ONE, complaint, complaints, load
 
 LONG = "x" * 300
@@ -32,7 +32,7 @@ LONG = "x" * 300
 )
 def test_durations(written: str, meant: float) -> None:
     """Seconds, or a number with its unit."""
-    assert load(f"{ONE}    target_wait: '{written}'\n").connections["database"].target_wait == meant
+    assert database_of(load(f"{ONE}    target_wait: '{written}'\n")).target_wait == meant
 
 
 @pytest.mark.parametrize(

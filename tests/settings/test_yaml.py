@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ..world import database_of
 from .complaints import ONE, complaint, complaints, load
 
 
@@ -33,9 +34,9 @@ from .complaints import ONE, complaint, complaints, load
 def test_a_name_is_what_is_written(name: str) -> None:
     """A queue called 123, on or 2024-01-01 needs no quotes, and a password of digits keeps its zeros."""
     database = load(f"{ONE}    queues: {{{name}: }}\n    password: {name if name not in ('null', '~') else 'x'}\n")
-    assert list(database.connections["database"].queues) == [name]
+    assert list(database_of(database).queues) == [name]
     if name not in ("null", "~"):
-        password = database.connections["database"].password
+        password = database_of(database).password
         assert password is not None
         assert password.get_secret_value() == name
 
@@ -45,7 +46,7 @@ def test_a_name_is_what_is_written(name: str) -> None:
 def test_quoted_names_are_kept_to_the_letter(name: str) -> None:
     """Whatever a queue is called, the settings can say it."""
     quoted = "".join(f"\\U{ord(character):08X}" for character in name)
-    assert list(load(f'{ONE}    queues: {{"{quoted}": }}\n').connections["database"].queues) == [name]
+    assert list(database_of(load(f'{ONE}    queues: {{"{quoted}": }}\n')).queues) == [name]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +55,7 @@ def test_quoted_names_are_kept_to_the_letter(name: str) -> None:
 )
 def test_switches(written: str, meant: bool) -> None:
     """Each of YAML's words for true and false is understood, quoted or not."""
-    assert load(f"{ONE}    discover: {written}\n").connections["database"].discover is meant
+    assert database_of(load(f"{ONE}    discover: {written}\n")).discover is meant
 
 
 @pytest.mark.parametrize(
@@ -82,8 +83,9 @@ def test_anchors_and_merge_keys() -> None:
           b: &b {<<: *a, table: jobs_b, timeout: 5s}
           c: {<<: [*b, *a], interval: 10s}
         """
-    ).connections
-    shown = {name: (c.table, c.interval, c.timeout) for name, c in settings.items()}
+    )
+    databases = {name: database_of(settings, name) for name in settings.connections}
+    shown = {name: (c.table, c.interval, c.timeout) for name, c in databases.items()}
     assert shown == {"a": ("jobs_a", 30, 2), "b": ("jobs_b", 30, 5), "c": ("jobs_b", 10, 5)}
 
 

@@ -25,11 +25,6 @@ OLDEST_TRANSACTION = Metric(
     ("connection", "holder"),
     limit=Limit(900, "a transaction open for {value}, limit {bound}", "LaravelQueueXminHeld"),
 )
-WORKER_TIMEOUT = Metric(
-    "laravel_queue_worker_timeout_seconds",
-    "The workers' --timeout, from the settings.",
-    ("connection", "pool", "queue"),
-)
 
 STATES = {
     "active": "active",

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...queues import OTHER
+from ..queues import OTHER
 
 MOST = 100  # found queues that are shown under their own names
-KEPT = 3600.0  # seconds for which a queue that has no rows any more still says zero
+KEPT = 3600.0  # seconds for which a queue that is not seen any more is remembered
 
 
 class Remembered:
-    """Remembers queues from poll to poll. Its size is bounded whatever the tables hold."""
+    """Remembers queues from poll to poll. Its size is bounded whatever the far side holds."""
 
     def __init__(self, named: Iterable[str], most: int = MOST, kept: float = KEPT) -> None:
         self.named, self.most, self.kept = frozenset(named), most, kept

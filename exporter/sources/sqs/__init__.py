@@ -1,0 +1,1 @@
+"""Laravel's `sqs` driver: queues on Amazon SQS, and the ECS services that work on them."""

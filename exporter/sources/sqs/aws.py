@@ -1,0 +1,183 @@
+"""
+Requests to AWS: within a deadline, repeated where that may help, and counted one by one.
+
+botocore takes a time limit for connecting and for each read, but none for a request: a name
+server, the search for credentials or a peer that drips may take longer. So each request runs
+in a thread that can be left behind.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping
+from threading import Lock, Thread
+from typing import Any, NamedTuple
+
+import botocore.session
+from botocore import xform_name
+from botocore.config import Config
+from botocore.credentials import CredentialResolver
+
+from ...errors import Reason, SourceError
+from ...timing import Deadline
+from . import errors
+from .names import Place
+from .role import Role
+from .settings import Sqs
+
+TRIES = 3  # of one request
+FIRST_PAUSE = 0.2  # seconds at most before the second; twice that before the third
+WORTH_A_TRY: tuple[Reason, ...] = ("throttled", "connect", "timeout")
+MOST_LEFT_BEHIND = 8  # requests without an end, before no new one is begun
+
+OPERATIONS = (
+    "GetQueueAttributes", "GetQueueUrl", "ListQueues", "GetMetricData", "PutMetricData", "DescribeServices",
+    "AssumeRole", "other",
+)  # fmt: skip
+OUTCOMES: Mapping[Reason, str] = {  # of a request that failed
+    "throttled": "throttled",
+    "permission": "denied",
+    "auth": "denied",
+    "not_found": "not_found",
+    "timeout": "timeout",
+}
+OK, FAILED = "ok", "failed"
+
+
+class Requests:
+    """How many HTTP requests were made, by operation and outcome. Counts what botocore does by itself, too."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._counts = Counter[tuple[str, str]]()
+
+    def count(self, event_name: str, parsed_response: Any, exception: BaseException | None, **_: Any) -> None:
+        """A handler of botocore's event `response-received`, which comes once for each request that was sent."""
+        operation = event_name.rpartition(".")[2]
+        with self._lock:
+            self._counts[operation if operation in OPERATIONS else "other", outcome(parsed_response, exception)] += 1
+
+    def counts(self) -> dict[tuple[str, str], int]:
+        """By operation and outcome, those that have not happened at 0."""
+        outcomes = (OK, *dict.fromkeys(OUTCOMES.values()), FAILED)
+        with self._lock:
+            return {(operation, each): self._counts[operation, each] for operation in OPERATIONS for each in outcomes}
+
+
+def outcome(parsed: Any, error: BaseException | None) -> str:
+    """How one request ended: a word of a closed set."""
+    if error is None and parsed is not None and "Error" not in parsed:
+        return OK
+    failure = errors.request_failed(error) if error else errors.refused(parsed, "")
+    return OUTCOMES.get(failure.reason, FAILED)
+
+
+class Request(Thread):
+    """One request under way."""
+
+    def __init__(self, send: Callable[[], dict[str, Any]]) -> None:
+        super().__init__(name="aws", daemon=True)
+        self.send = send
+        self.answer: dict[str, Any] | None = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        """Send it and wait for the answer, for as long as botocore's own limits let it."""
+        try:
+            self.answer = self.send()
+        except errors.ANY as error:
+            self.error = error
+
+
+class Service(NamedTuple):
+    """What a client is made for."""
+
+    name: str
+    place: Place
+
+
+class Aws:
+    """The clients of one account, made when they are needed first."""
+
+    def __init__(
+        self,
+        settings: Sqs,
+        roll: Callable[[], float] = random.random,
+        rest: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.settings, self.roll, self.rest = settings, roll, rest
+        self.requests = Requests()
+        self._lock = Lock()
+        self._session: botocore.session.Session | None = None
+        self._clients: dict[Service, Any] = {}
+        self._left_behind: list[Request] = []
+        for library in ("botocore", "urllib3"):  # at debug they would log signed requests and the answers of STS
+            logging.getLogger(library).setLevel(logging.INFO)
+
+    def ask(self, service: Service, operation: str, deadline: Deadline, **parameters: Any) -> dict[str, Any]:
+        """
+        The answer to a request, sent up to three times.
+
+        Between two tries lies a random pause, so that those who were throttled together do not
+        come back together. Raises `SourceError`.
+        """
+        for attempt in range(1, TRIES + 1):
+            try:
+                return self._ask_once(service, operation, deadline, parameters)
+            except SourceError as failure:
+                pause = self.roll() * FIRST_PAUSE * 2 ** (attempt - 1)
+                if attempt == TRIES or failure.reason not in WORTH_A_TRY or pause >= deadline.at - deadline.mono():
+                    raise
+            self.rest(pause)
+        raise AssertionError("the last try returns or raises")
+
+    def close(self) -> None:
+        """Close the connections; the next request opens new ones."""
+        with self._lock:
+            clients, self._clients, self._session = list(self._clients.values()), {}, None
+        for client in clients:
+            client.close()
+
+    def _ask_once(
+        self, service: Service, operation: str, deadline: Deadline, parameters: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        left = deadline.left()
+        self._left_behind = [request for request in self._left_behind if request.is_alive()]
+        if len(self._left_behind) >= MOST_LEFT_BEHIND:
+            raise SourceError("timeout", f"{operation}: too many requests are still without an answer")
+        request = Request(lambda: getattr(self._client(service), xform_name(operation))(**parameters))
+        request.start()
+        request.join(left)
+        if request.is_alive():
+            self._left_behind.append(request)
+            raise SourceError("timeout", f"{operation}: no answer in time")
+        if request.error is not None:
+            raise errors.request_failed(request.error) from None
+        if request.answer is None:  # the log says what broke
+            raise SourceError("unexpected", f"{operation}: the request ended without an answer")
+        return request.answer
+
+    def _client(self, service: Service) -> Any:
+        with self._lock:
+            if service not in self._clients:
+                self._session = self._session or self._new_session()
+                self._clients[service] = self._session.create_client(
+                    service.name, service.place.region, endpoint_url=service.place.endpoint, config=self._config()
+                )
+            return self._clients[service]
+
+    def _new_session(self) -> botocore.session.Session:
+        session = botocore.session.Session()
+        session.register("response-received", self.requests.count)
+        if self.settings.role_arn:
+            role = Role(session, self.settings, self._config())
+            session.register_component("credential_provider", CredentialResolver([role]))
+        return session
+
+    def _config(self) -> Config:
+        """One request is one request: the repetitions are ours. No wait may outlast a poll."""
+        limit = self.settings.timeout
+        return Config(connect_timeout=limit, read_timeout=limit, retries={"total_max_attempts": 1, "mode": "standard"})

@@ -1,0 +1,160 @@
+"""The tasks that work on the queues, and what follows from both: how much waits for each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import SourceError
+from ...model import Metric, Sample
+from ...source import Result
+from ...timing import Deadline
+from . import metrics, parts
+from .names import Place
+from .session import Backlog, Counts, Session
+
+MOST_SERVICES = 10  # in one request
+STATES = ("running", "desired", "pending")
+IDLE_POLLS = 3  # in a row
+
+
+class Where(NamedTuple):
+    """A service in its cluster."""
+
+    place: Place
+    cluster: str
+    service: str
+
+
+class Tasks(NamedTuple):
+    """The tasks of one service."""
+
+    running: int
+    desired: int
+    pending: int
+    deployments: int
+
+
+class Raw(NamedTuple):
+    """What a poll brought."""
+
+    services: Mapping[Where, Tasks]
+    failures: tuple[SourceError, ...]
+    idle: Mapping[Where, tuple[int, ...]]  # tasks without a job at the polls before
+
+
+class Ecs:
+    """DescribeServices for the services that queues name, ten at a time for each cluster."""
+
+    name = "ecs"
+    metrics: tuple[Metric, ...] = (
+        metrics.RUNNING,
+        metrics.DESIRED,
+        metrics.PENDING,
+        metrics.DEPLOYMENTS,
+        metrics.BACKLOG,
+        metrics.ACCEPTABLE,
+        metrics.IDLE_TASKS,
+    )
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.interval = session.settings.interval
+        self.queues: dict[Where, list[str]] = {}  # service → queues that it works on
+        for queue, said in session.settings.queues.items():
+            if said.ecs:
+                where = Where(session.elsewhere(queue), said.ecs.cluster, said.ecs.service)
+                self.queues.setdefault(where, []).append(queue)
+        self.idle: Mapping[Where, tuple[int, ...]] = {}
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        asking = parts.asking(deadline)
+        answers, failures = parts.each(self._requests(), self._described, asking)
+        services: dict[Where, Tasks] = {}
+        for request, answer in answers.items():
+            for where in request:
+                try:
+                    services[where] = read(where, answer)
+                except SourceError as failure:
+                    failures.append(failure)
+        if failures and not services:
+            raise parts.whole(failures)
+        return Raw(services, tuple(failures), self.idle)
+
+    def _requests(self) -> list[tuple[Where, ...]]:
+        """The services to ask for in each request."""
+        by_cluster: dict[tuple[Place, str], list[Where]] = {}
+        for where in self.queues:
+            by_cluster.setdefault((where.place, where.cluster), []).append(where)
+        return [
+            tuple(there[first : first + MOST_SERVICES])
+            for there in by_cluster.values()
+            for first in range(0, len(there), MOST_SERVICES)
+        ]
+
+    def _described(self, together: tuple[Where, ...], deadline: Deadline) -> dict[str, Any]:
+        place, cluster, _ = together[0]
+        services = [where.service for where in together]
+        try:
+            return self.session.ask("ecs", place, "DescribeServices", deadline, cluster=cluster, services=services)
+        except SourceError as failure:
+            raise parts.of(f"cluster {cluster}", failure) from None
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
+        counts = self.session.recent()
+        self.idle = {
+            where: (*raw.idle.get(where, ()), idle_tasks(tasks.running, self.queues[where], counts))[-IDLE_POLLS:]
+            for where, tasks in raw.services.items()
+        }
+        backlogs: dict[str, Backlog] = {}
+        for where, tasks in raw.services.items():
+            for queue in self.queues[where]:
+                yield from self._tasks(queue, tasks)
+                if queue in counts.ready:
+                    backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono)
+                    backlogs[queue] = backlog
+                    yield metrics.BACKLOG(backlog.per_task, self.session.name, queue)
+                idle = self.idle[where]
+                yield metrics.IDLE_TASKS(min(idle) if len(idle) == IDLE_POLLS else 0, self.session.name, queue)
+        self.session.backlogs = backlogs
+        yield from raw.failures
+
+    def _tasks(self, queue: str, tasks: Tasks) -> Iterator[Sample]:
+        at = (self.session.name, queue)
+        yield metrics.RUNNING(tasks.running, *at)
+        yield metrics.DESIRED(tasks.desired, *at)
+        yield metrics.PENDING(tasks.pending, *at)
+        yield metrics.DEPLOYMENTS(tasks.deployments, *at)
+        target = self.session.settings.target_wait_of(queue)
+        pace = self.session.settings.of(queue).seconds_per_job or self.session.seconds_per_job.get(queue)
+        if target is not None and pace is not None:
+            yield metrics.ACCEPTABLE(target / pace, *at)
+
+
+def read(where: Where, answer: Mapping[str, Any]) -> Tasks:
+    """One service of an answer. One that is missing or was deleted has not no tasks: raises `SourceError`."""
+    called = f"service {where.service} of the cluster {where.cluster}"
+    for service in answer.get("services", []):
+        if where.service in (service.get("serviceName"), service.get("serviceArn")):
+            if service.get("status") == "INACTIVE":
+                raise SourceError("not_found", f"{called} was deleted")
+            try:
+                running, desired, pending = (
+                    int(service[f"{state}Count"]) for state in ("running", "desired", "pending")
+                )
+                return Tasks(running, desired, pending, len(service.get("deployments", [])))
+            except (KeyError, TypeError, ValueError):
+                raise SourceError("malformed", f"{called}: its tasks are not said") from None
+    why = next((f.get("reason", "?") for f in answer.get("failures", []) if _is_of(f, where.service)), "not mentioned")
+    raise SourceError("not_found", f"{called}: {why}")
+
+
+def _is_of(failure: Mapping[str, Any], service: str) -> bool:
+    return str(failure.get("arn", "")).rpartition("/")[2] == service.rpartition("/")[2]
+
+
+def idle_tasks(running: int, together: Sequence[str], counts: Counts) -> int:
+    """Tasks of a service that hold no job, although there are ready ones for all of them."""
+    ready = sum(counts.ready.get(queue, 0) for queue in together)
+    held = sum(counts.reserved.get(queue, 0) for queue in together)
+    return max(0, running - held) if ready >= running else 0

@@ -1,0 +1,91 @@
+"""The errors of AWS, and of botocore on the way there, under our names."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Iterator
+from http.client import HTTPException
+from typing import Any
+
+from botocore import exceptions as aws
+from botocore.parsers import ResponseParserError
+
+from ...errors import Reason, SourceError
+
+LONGEST = 300  # characters of a message
+ANY = (aws.BotoCoreError, aws.ClientError, ResponseParserError, OSError, ValueError)  # what a request may raise
+
+BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
+    (r"Throttl|TooManyRequests|RequestLimitExceeded|SlowDown|ServiceUnavailable|429|503", "throttled"),
+    (
+        r"Expired|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|Signature|AuthenticationToken"
+        r"|InvalidSecurity|AuthFailure|OptInRequired|NotSignedUp",
+        "auth",
+    ),
+    (r"AccessDenied|Unauthorized|NotAuthorized|AuthorizationError|Forbidden|403", "permission"),
+    (r"NonExistentQueue|QueueDoesNotExist|NotFound|InvalidAddress|404", "not_found"),
+    (r"RequestTimeout|GatewayTimeout|408|504", "timeout"),
+    (r"InternalFailure|InternalError|InternalServiceError|ServerException|5\d\d", "connect"),
+    (r"\d\d\d|Invalid|Missing|Unsupported|Validation|Malformed|Serialization|UnknownOperation", "malformed"),
+)
+CREDENTIALS = (
+    aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError, aws.MetadataRetrievalError,
+    aws.ProfileNotFound, aws.UnknownCredentialError, aws.SSOError, aws.ConfigParseError, aws.ConfigNotFound,
+)  # fmt: skip
+BY_CLASS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Reason], ...] = (  # the first that fits
+    (socket.gaierror, "dns"),
+    (ConnectionRefusedError, "refused"),
+    ((ssl.SSLError, aws.SSLError), "tls"),
+    ((TimeoutError, aws.ReadTimeoutError, aws.ConnectTimeoutError), "timeout"),
+    ((OSError, aws.HTTPClientError, aws.ConnectionError), "connect"),
+    ((HTTPException, ResponseParserError), "malformed"),
+)
+
+
+def request_failed(error: BaseException) -> SourceError:
+    """Why there is no answer."""
+    if isinstance(error, aws.ClientError):
+        return refused(error.response, error.operation_name)
+    if isinstance(error, CREDENTIALS):
+        return SourceError("auth", one_line(error), unreachable=True)
+    reason: Reason = next(
+        (reason for cause in causes(error) for kind, reason in BY_CLASS if isinstance(cause, kind)), "unexpected"
+    )
+    return SourceError(reason, one_line(error))
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """What is behind an error, the deepest first: botocore's own says only that there was one."""
+    chain: list[BaseException] = []
+    following: BaseException | None = error
+    while following is not None and following not in chain:
+        chain.append(following)
+        inner = following.kwargs.get("error") if isinstance(following, aws.BotoCoreError) else None
+        following = inner or following.__cause__ or following.__context__
+    return reversed(chain)
+
+
+def refused(response: Any, operation: str) -> SourceError:
+    """What an answer of AWS means that is an error. Credentials that are refused are so whatever else is asked."""
+    said = response.get("Error", {})
+    code, message = str(said.get("Code", "")), short(str(said.get("Message", "")))
+    reason: Reason = next((reason for pattern, reason in BY_CODE if re.search(pattern, code)), "unexpected")
+    if operation == "AssumeRole" and reason in ("permission", "not_found", "malformed"):
+        reason = "auth"
+    elif reason == "auth":  # its message may quote the signed request, and with it a session's token
+        message = "the credentials are refused"
+    said = ": ".join(part for part in (operation, code, message) if part)
+    return SourceError(reason, said, unreachable=reason == "auth")
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, without the addresses of our own objects."""
+    return short(re.sub(r"<[\w.]+ object at 0x[0-9a-f]+>: ", "", str(error)) or type(error).__name__)
+
+
+def short(text: str) -> str:
+    """The text on one line, and not too long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

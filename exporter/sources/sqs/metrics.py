@@ -1,0 +1,70 @@
+"""What is said of SQS and ECS besides the words that all drivers share. Imports no driver."""
+
+from __future__ import annotations
+
+from ...model import Limit, Metric
+from ...queues import QUEUE
+
+QUEUE_INFO = Metric(
+    "laravel_queue_sqs_queue_info",
+    "1, with what kind of queue it is; deduplication_scope and throughput_limit are empty unless it is a FIFO queue.",
+    (*QUEUE, "fifo", "deduplication_scope", "throughput_limit"),
+)
+DEAD_LETTERS = Metric(
+    "laravel_queue_sqs_dead_letter_messages",
+    "Messages in the dead-letter queue of this queue, in whatever state; absent if it has none that we may look into.",
+    QUEUE,
+    limit=Limit(0, "{value:dead letter}", "LaravelQueueDeadLettersPresent"),
+)
+DEAD_LETTER_INFO = Metric(
+    "laravel_queue_sqs_dead_letter_info",
+    "1 for a queue with a dead-letter queue; foreign says whether that is in another account.",
+    (*QUEUE, "dead_letter_queue", "foreign"),
+)
+SENT = Metric(
+    "laravel_queue_sqs_messages_sent_total",
+    "Messages sent, as CloudWatch has counted them a few minutes ago; since the exporter started.",
+    QUEUE,
+    "counter",
+)
+DELETED = Metric(
+    "laravel_queue_sqs_messages_deleted_total",
+    "Messages deleted: jobs done, or given up; as CloudWatch has counted them a few minutes ago, since the start.",
+    QUEUE,
+    "counter",
+)
+REQUESTS = Metric(
+    "laravel_queue_aws_requests_total",
+    "HTTP requests to AWS by outcome: ok, throttled, denied, not_found, timeout or failed; repetitions included.",
+    ("connection", "operation", "outcome"),
+    "counter",
+)
+RUNNING = Metric("laravel_queue_ecs_running_tasks", "Running tasks of the ECS service that works on this queue.", QUEUE)
+DESIRED = Metric("laravel_queue_ecs_desired_tasks", "Tasks that ECS tries to have.", QUEUE)
+PENDING = Metric("laravel_queue_ecs_pending_tasks", "Tasks that are being started.", QUEUE)
+DEPLOYMENTS = Metric(
+    "laravel_queue_ecs_deployments", "Deployments of the service; more than 1 while one replaces another.", QUEUE
+)
+ACCEPTABLE = Metric(
+    "laravel_queue_acceptable_backlog_per_task",
+    "Jobs that one task can do in the target wait: target wait / seconds per job.",
+    QUEUE,
+)
+BACKLOG = Metric(
+    "laravel_queue_backlog_per_task",
+    "Ready jobs for each running task: ready / max(running, 1), so with no task it is all of them.",
+    QUEUE,
+    limit=Limit(
+        ACCEPTABLE, "{value:job} waiting per task, {bound} can be done in time", "LaravelQueueBacklogPerTaskHigh"
+    ),
+)
+IDLE_TASKS = Metric(
+    "laravel_queue_ecs_idle_tasks",
+    "Tasks without a job at each of the last three polls although jobs were ready: of a FIFO queue, "
+    "too few message groups have messages.",
+    QUEUE,
+    limit=Limit(0, "{value:task} without a job while jobs are ready", "LaravelQueueFifoStuck"),
+)
+PUBLISHED = Metric(
+    "laravel_queue_published_backlog_per_task", "The backlog per task that CloudWatch was told last.", QUEUE
+)

@@ -1,0 +1,70 @@
+"""The one thing that is written: the backlog per task, for target tracking. Only where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from ...errors import SourceError
+from ...model import Metric, Note
+from ...source import Result
+from ...timing import Deadline
+from . import metrics, names, parts
+from .names import Place
+from .session import Session
+
+NAMESPACE, NAME, DIMENSION = "Custom/QueueWorker", "BacklogPerTask", "QueueName"
+EACH_MINUTE = 60.0  # seconds
+
+
+class Raw(NamedTuple):
+    """What was published."""
+
+    published: Mapping[str, float]  # by queue
+    failures: tuple[SourceError, ...]
+
+
+class Publish:
+    """PutMetricData, once for each number: one that was told before is never told again."""
+
+    name = "publish"
+    metrics: tuple[Metric, ...] = (metrics.PUBLISHED,)
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.interval = max(EACH_MINUTE, session.settings.interval)
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        asking = parts.asking(deadline)
+        clock, settings = self.session.clock, self.session.settings
+        fresh = {
+            queue: backlog.per_task
+            for queue, backlog in self.session.backlogs.items()
+            if clock.mono() - backlog.counted < settings.interval
+        }
+        by_place: dict[Place, list[str]] = {}
+        for queue in fresh:
+            by_place.setdefault(self.session.elsewhere(queue), []).append(queue)
+        at = datetime.fromtimestamp(clock.wall(), UTC)
+
+        def put(place: Place, left: Deadline) -> dict[str, Any]:
+            data = [self._datum(queue, fresh[queue], at) for queue in by_place[place]]
+            return self.session.ask("cloudwatch", place, "PutMetricData", left, Namespace=NAMESPACE, MetricData=data)
+
+        done, failures = parts.each(by_place, put, asking)
+        if failures and not done:
+            raise parts.whole(failures)
+        return Raw({queue: fresh[queue] for place in done for queue in by_place[place]}, tuple(failures))
+
+    def _datum(self, queue: str, backlog: float, at: datetime) -> dict[str, Any]:
+        address = self.session.addresses.get(queue) or self.session.settings.address_of(queue)
+        dimensions = [{"Name": DIMENSION, "Value": names.sqs_name(address)}]
+        return {"MetricName": NAME, "Dimensions": dimensions, "Timestamp": at, "Value": backlog, "Unit": "Count"}
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
+        for queue, backlog in raw.published.items():
+            yield metrics.PUBLISHED(backlog, self.session.name, queue)
+        if not raw.published:
+            yield Note("there is no fresh backlog per task, so nothing was published")
+        yield from raw.failures

@@ -1,0 +1,204 @@
+"""The queues: one request for each, whatever is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from ... import queues
+from ...errors import SourceError
+from ...model import Metric, Note, Sample
+from ...source import Result
+from ...timing import Deadline
+from . import metrics, names, parts
+from .attributes import Queue, read
+from .names import Place
+from .session import Counts, Session
+
+PAGE = 1000  # queues; without a size of the page ListQueues would end after one
+
+
+class Raw(NamedTuple):
+    """What a poll brought."""
+
+    mono: float  # when it began
+    wall: float
+    watched: Mapping[str, str]  # queue → URL, or name where no URL is known; those without an answer as well
+    answers: Mapping[str, Queue]
+    dead: Mapping[str, Queue]  # dead-letter queues by ARN
+    failures: tuple[SourceError, ...]
+    requests: Mapping[tuple[str, str], int]
+    dropped: int  # queues that earlier answers had too many
+
+
+class Queues:
+    """GetQueueAttributes for the queues of the settings, for those that are found, and for their dead-letter queues."""
+
+    name = "queues"
+    metrics: tuple[Metric, ...] = (
+        queues.JOBS,
+        queues.OLDEST_JOB_AGE,
+        queues.RETRY_AFTER,
+        queues.TARGET_WAIT,
+        queues.QUEUES,
+        queues.DROPPED,
+        metrics.QUEUE_INFO,
+        metrics.DEAD_LETTERS,
+        metrics.DEAD_LETTER_INFO,
+        metrics.REQUESTS,
+    )
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.settings = session, session.settings
+        self.interval = self.settings.interval
+        self.named = {queue: self.settings.address_of(queue) for queue in self.settings.queues}
+        self.found: dict[str, str] = {}  # queue → URL, as ListQueues said last
+        self.urls: dict[str, str] = {}  # name in SQS → URL, as GetQueueUrl said
+        self.dropped = 0
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        asking = parts.asking(deadline)
+        mono, wall = self.session.clock.mono(), self.session.clock.wall()
+        lost = self._look_around(asking)
+        watched = self.found | self.named
+        found, failures = parts.each(watched, lambda queue, left: self._queue(queue, watched[queue], left), asking)
+        if failures and not found:
+            raise parts.whole([*failures, *lost])
+        answers = {queue: answer for queue, answer in found.items() if answer is not None}
+        watched = {queue: url for queue, url in watched.items() if queue in answers or queue not in found}
+        dead, unseen = self._dead_letters(watched, answers, asking)
+        requests = self.session.aws.requests.counts()
+        return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), requests, self.dropped)
+
+    def _look_around(self, asking: Deadline) -> list[SourceError]:
+        """Find queues by the beginning of their names. If that fails, those that were found before are asked."""
+        if self.settings.discover is None:
+            return []
+        try:
+            urls = self._listed(asking)
+        except SourceError as failure:
+            if failure.unreachable or not (self.found or self.named):
+                raise
+            return [failure]
+        found = {names.unsuffixed(names.sqs_name(url), self.settings.suffix): url for url in urls}
+        here = {*self.named.values(), *map(names.sqs_name, self.named.values())}
+        self.found = {q: url for q, url in found.items() if q and not {url, names.sqs_name(url)} & here}
+        if not urls:
+            begins = f"no queue has a name that begins with {self.settings.discover!r}"
+            return [SourceError("not_found", begins if self.settings.discover else "there is no queue")]
+        return []
+
+    def _listed(self, asking: Deadline) -> list[str]:
+        """The URLs of all queues whose names in SQS begin as the settings say."""
+        place = Place(self.settings.home, self.settings.place_of(self.settings.prefix or "").endpoint)
+        how: dict[str, Any] = {"MaxResults": PAGE}
+        if self.settings.discover:
+            how["QueueNamePrefix"] = self.settings.discover
+        urls: list[str] = []
+        while True:
+            page = self.session.ask("sqs", place, "ListQueues", asking, **how)
+            urls += page.get("QueueUrls", [])
+            if not page.get("NextToken"):
+                return urls
+            how["NextToken"] = page["NextToken"]
+
+    def _queue(self, queue: str, address: str, deadline: Deadline) -> Queue | None:
+        """One queue; None if it was found and is gone since."""
+        try:
+            return self._attributes(address, deadline)
+        except SourceError as failure:
+            self.urls.pop(address, None)
+            if failure.reason == "not_found" and queue not in self.named:
+                return None
+            raise parts.of(queue, failure) from None
+
+    def _attributes(self, address: str, deadline: Deadline) -> Queue:
+        place = self.settings.place_of(address)
+        url = self.urls.get(address, address)
+        if not names.is_url(url):
+            answer = self.session.ask("sqs", place, "GetQueueUrl", deadline, QueueName=address)
+            url = self.urls[address] = str(answer["QueueUrl"])
+        answer = self.session.ask("sqs", place, "GetQueueAttributes", deadline, QueueUrl=url, AttributeNames=["All"])
+        return read(answer.get("Attributes", {}))
+
+    def _dead_letters(
+        self, watched: Mapping[str, str], answers: Mapping[str, Queue], asking: Deadline
+    ) -> tuple[dict[str, Queue], list[SourceError]]:
+        """The dead-letter queues, each once, if it has not been asked as a queue already."""
+        known = {answer.arn: answer for answer in answers.values()}
+        urls = {}
+        for queue, answer in answers.items():
+            if (there := answer.dead_letters) and not answer.foreign and answer.dead_letter_arn not in known:
+                address = self.urls.get(watched[queue], watched[queue])
+                urls[answer.dead_letter_arn] = names.beside(address, there)
+
+        def ask(arn: str, deadline: Deadline) -> Queue:
+            try:
+                return self._attributes(urls[arn], deadline)
+            except SourceError as failure:
+                raise parts.of(f"dead-letter queue {names.sqs_name(urls[arn])}", failure) from None
+
+        dead, unseen = parts.each(urls, ask, asking)
+        return known | dead, unseen
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
+        targets = {answer.dead_letter_arn for answer in raw.answers.values()}
+        buried = {q for q, answer in raw.answers.items() if answer.arn in targets and q not in self.named}
+        answers = {queue: answer for queue, answer in raw.answers.items() if queue not in buried}
+        sizes = {queue: answer.messages for queue, answer in answers.items() if queue not in self.named}
+        shown = self.session.remembered.shown(sizes, now)
+        by_name: dict[str, list[Queue]] = {}
+        for queue, answer in answers.items():
+            by_name.setdefault(shown[queue], []).append(answer)
+        own = {name: together[0] for name, together in by_name.items() if name != queues.OTHER}
+        self._tell(raw, own)
+        self.dropped = raw.dropped + len(answers) - len(own)
+        name = self.session.name
+        yield queues.QUEUES(len(raw.watched) - len(buried), name)
+        yield queues.DROPPED(self.dropped, name, self.name, "queue")
+        for (operation, outcome), count in raw.requests.items():
+            yield metrics.REQUESTS(count, name, operation, outcome)
+        for queue, together in by_name.items():
+            yield from self._jobs(queue, together)
+            yield from self._dead(queue, together, raw)
+        for queue, answer in own.items():
+            yield from self._kind(queue, answer)
+        yield from raw.failures
+
+    def _tell(self, raw: Raw, own: Mapping[str, Queue]) -> None:
+        """Tell the other collectors what there is."""
+        ready = {queue: answer.ready for queue, answer in own.items()}
+        reserved = {queue: answer.reserved for queue, answer in own.items()}
+        self.session.addresses = {queue: self.urls.get(raw.watched[queue], raw.watched[queue]) for queue in own}
+        self.session.tell(Counts(raw.mono, raw.wall, ready, reserved))
+
+    def _jobs(self, queue: str, together: list[Queue]) -> Iterator[Sample]:
+        at = (self.session.name, queue)
+        for state, counts in (
+            ("ready", [each.ready for each in together]),
+            ("delayed", [each.delayed for each in together]),
+            ("reserved", [each.reserved for each in together]),
+        ):
+            yield queues.JOBS(sum(counts), *at, state)
+        if not self.session.ages_are_told and not any(each.ready for each in together):
+            yield queues.OLDEST_JOB_AGE(0, *at)
+
+    def _kind(self, queue: str, answer: Queue) -> Iterator[Sample]:
+        at = (self.session.name, queue)
+        yield queues.RETRY_AFTER(answer.visibility_timeout, *at)
+        fifo = str(answer.fifo).lower()
+        yield metrics.QUEUE_INFO(1, *at, fifo, answer.deduplication_scope, answer.throughput_limit)
+        if queue not in self.named and self.settings.target_wait is not None:
+            yield queues.TARGET_WAIT(self.settings.target_wait, *at)
+
+    def _dead(self, queue: str, together: list[Queue], raw: Raw) -> Iterator[Sample | Note]:
+        """What lies in the dead-letter queues of one queue, or of all those that are `other`."""
+        at = (self.session.name, queue)
+        for answer in together if queue != queues.OTHER else ():
+            if there := answer.dead_letters:
+                yield metrics.DEAD_LETTER_INFO(1, *at, there.name, str(answer.foreign).lower())
+                if answer.foreign:
+                    yield Note(f"{queue}: its dead-letter queue is in another account, so nobody looks into it")
+        seen = [raw.dead[arn].messages for arn in {each.dead_letter_arn for each in together} if arn in raw.dead]
+        if seen:
+            yield metrics.DEAD_LETTERS(sum(seen), *at)

@@ -1,0 +1,60 @@
+"""The SQS source: its collectors, the most important first, over one account."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ... import queues
+from ...model import Metric, Sample
+from ...source import Collector, Source
+from ...timing import Clock
+from .cloudwatch import CloudWatch
+from .ecs import Ecs
+from .publish import Publish
+from .queues import Queues
+from .session import Session
+from .settings import Sqs
+
+COLLECTORS = (Queues, CloudWatch, Ecs, Publish)
+SETTINGS: tuple[Metric, ...] = (queues.TARGET_WAIT, queues.CONNECTION_INFO, queues.WORKER_TIMEOUT)
+METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
+
+
+WORKERS = "workers"  # the pool of a queue whose service nobody named
+
+
+def open(  # noqa: A001  # as each source's
+    name: str, settings: Sqs, clock: Clock = Clock(), *, once: bool = False
+) -> Source:
+    """The source for one connection of the settings, that will be polled `once` only. Connects then, not here."""
+    session = Session(name, settings, clock=clock)
+    return Source(
+        name=name,
+        collectors=tuple(collectors(session, once=once)),
+        timeout=settings.timeout,
+        constants=tuple(constants(name, settings)),
+        close=session.aws.close,
+    )
+
+
+def collectors(session: Session, *, once: bool) -> Iterator[Collector[Any]]:
+    """Those that have something to ask."""
+    settings = session.settings
+    yield Queues(session)
+    if settings.cloudwatch is not None:
+        yield CloudWatch(session, settings.cloudwatch.interval)
+    if any(queue.ecs for queue in settings.queues.values()):
+        yield Ecs(session)
+    if settings.publish and not once:  # who only wants to look writes nothing
+        yield Publish(session)
+
+
+def constants(name: str, settings: Sqs) -> Iterator[Sample]:
+    """What the settings alone say; shown even when AWS is out of reach."""
+    yield queues.CONNECTION_INFO(1, name, settings.driver)
+    for queue, said in settings.queues.items():
+        if (target := settings.target_wait_of(queue)) is not None:
+            yield queues.TARGET_WAIT(target, name, queue)
+        if said.timeout is not None:
+            yield queues.WORKER_TIMEOUT(said.timeout, name, said.ecs.service if said.ecs else WORKERS, queue)
