@@ -8,7 +8,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator, ValidationInfo, field_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    field_validator,
+)
 
 from . import documents
 from .documents import Complaint
@@ -55,8 +63,8 @@ def not_clock(name: str) -> str:
     return name
 
 
-def by_driver(connection: object, info: ValidationInfo) -> Database | Sqs:
-    """The settings of one connection. Without a driver nothing else about it can be checked."""
+def by_driver(connection: object, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Database | Sqs:
+    """The settings of one connection, by its own driver's model. Without a driver nothing about it can be checked."""
     if not isinstance(connection, Mapping):
         raise refuse(Complaint((), "expected a mapping"))
     driver = connection.get("driver")
@@ -66,7 +74,7 @@ def by_driver(connection: object, info: ValidationInfo) -> Database | Sqs:
 
 
 ConnectionName = Annotated[Name, AfterValidator(not_clock)]
-Connection = Annotated[Database | Sqs, PlainValidator(by_driver)]
+Connection = Annotated[Database | Sqs, WrapValidator(by_driver)]
 
 
 class Config(Settings):

@@ -47,9 +47,9 @@ class Poller:
     Polls the collectors of one source, one at a time, until told to stop.
 
     A poll that succeeds is paid for by the source's duty. Those that fail are paid for apart:
-    retries of one source together take two seconds a minute at most, in turns, so a far side
-    in trouble is not asked in vain by each collector. With a timeout of up to two seconds it
-    is seen healed within a minute.
+    where there is a duty, retries of one source together take two seconds a minute at most, in
+    turns, so a far side in trouble is not asked in vain by each collector. With a timeout of up
+    to two seconds it is seen healed within a minute.
 
     A poll stuck past its deadline needs no watchdog: its state grows old, and whoever
     reads the board sees that.
@@ -143,7 +143,8 @@ class Poller:
     def _fail(self, asked: Turn, failed: Sequence[Turn], began: float, reason: Reason, message: str) -> None:
         """Record a failure for all that it stands for: with an unreachable source, for every collector."""
         was, duration = asked.state, self.clock.mono() - began
-        self.retry_at = max(self.retry_at, began + FAILURES_PAID * asked.took)
+        price = min(FAILURES_PAID, 1 / self.source.duty)  # where all the time may be taken, failures may take it, too
+        self.retry_at = max(self.retry_at, began + price * asked.took)
         for turn in failed:
             turn.due = began + backoff(turn.collector.interval, turn.state.streak + 1, self.roll())
             turn.state = replace(

@@ -196,7 +196,7 @@ def queue_table(report: Report) -> Iterator[Row]:
         report.values.get(metric.name, {})
         for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT, queues.RETRY_AFTER)
     )
-    names = {labels[:2] for labels in jobs} | set(named)
+    names = {labels[:2] for labels in jobs} | set(named) | set(targets)
     yield "QUEUES", *queues.STATES, "oldest", "target"
     for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
         counts = (cell(jobs.get((*labels, state))) for state in queues.STATES)

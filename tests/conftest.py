@@ -18,7 +18,7 @@ from .world import create_jobs
 
 NUMBERS = count()
 
-for variable in [name for name in os.environ if name.startswith(("PG", "QUEUE_EXPORTER"))]:
+for variable in [name for name in os.environ if name.startswith(("PG", "QUEUE_EXPORTER", "AWS"))]:
     del os.environ[variable]  # the product reads these
 
 

@@ -16,8 +16,10 @@ BY_LABELS = {
         retried_jobs attempts_max implausible_jobs failed_jobs reservations_repeated_total
         reserved_past_timeout_jobs reservation_seconds last_reservation_timestamp_seconds
         pop_duration_seconds pop_buffers pop_skipped_rows reserved_at_lead_seconds
-        ecs_running_tasks ecs_desired_tasks ecs_pending_tasks backlog_per_task acceptable_backlog_per_task
-        sqs_dead_letter_messages redis_overdue_jobs horizon_processes horizon_jobs_processed_total
+        ecs_running_tasks ecs_desired_tasks ecs_pending_tasks ecs_deployments ecs_idle_tasks
+        backlog_per_task acceptable_backlog_per_task published_backlog_per_task
+        sqs_dead_letter_messages sqs_messages_sent_total sqs_messages_deleted_total
+        redis_overdue_jobs horizon_processes horizon_jobs_processed_total
         horizon_job_runtime_seconds""",
     f"{QUEUE} state": "jobs",
     f"{QUEUE} job_class": "failed_jobs_total long_reservations_total job_timeout_seconds",
@@ -69,5 +71,6 @@ COLLECTORS = {
     "database": {
         "jobs", "reservations", "failed_jobs", "statistics", "sizes", "activity", "locks", "pop", "signals",
     },
+    "sqs": {"queues", "cloudwatch", "ecs", "publish"},
     "clock": {"databases", "ntp"},
 }  # fmt: skip

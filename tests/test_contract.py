@@ -44,7 +44,9 @@ DEFINED = defined()
 
 def opened() -> list[Source]:
     """One of each source, with everything in it switched on."""
-    connections = {"database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"}}
+    queue = {"ecs": {"cluster": "workers", "service": "mail"}}
+    sqs = {"driver": "sqs", "region": "eu-west-1", "queues": {"mail": queue}, "publish": "true"}
+    connections = {"database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"}, "sqs": sqs}
     return list(sources(parse({"connections": connections, "clock": {"ntp": ["time1.internal"]}})))
 
 
@@ -108,7 +110,7 @@ def test_collectors_are_called_as_promised() -> None:
     found = {source.name: [collector.name for collector in source.collectors] for source in opened()}
     for source, collectors in found.items():
         assert set(collectors) <= contract.COLLECTORS[source]
-    assert found["database"][0] == "jobs"
+    assert (found["database"][0], found["sqs"][0]) == ("jobs", "queues")
 
 
 def test_a_name_that_is_spelled_out_exists() -> None:

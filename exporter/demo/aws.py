@@ -99,11 +99,12 @@ class QuietHandler(WSGIRequestHandler):
 class Aws:
     """The services on one port. A context manager; what is in the queues is gone with the process."""
 
-    def __init__(self, port: int = 0, around: Callable[[Application], Application] = lambda inner: inner) -> None:
+    def __init__(self, port: int = 0) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self.ecs = Ecs()
         self.moto: Application = DomainDispatcherApplication(create_backend_app)
-        self.server = make_server("127.0.0.1", port, around(self._route), threaded=True, request_handler=QuietHandler)
+        self.front: Application = self._route  # who is asked first
+        self.server = make_server("127.0.0.1", port, self._ask, threaded=True, request_handler=QuietHandler)
         self.url = f"http://127.0.0.1:{self.server.port}"
         self.prefix = f"{self.url}/{ACCOUNT}"  # of queues' URLs
         self._thread = Thread(target=self.server.serve_forever, name="aws", daemon=True)
@@ -116,6 +117,9 @@ class Aws:
         self.server.shutdown()
         self.server.server_close()
         self._thread.join()
+
+    def _ask(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
+        return self.front(environ, start_response)
 
     def _route(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         is_ecs = str(environ.get("HTTP_X_AMZ_TARGET", "")).startswith(ECS)

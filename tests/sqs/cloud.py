@@ -8,13 +8,12 @@ import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import botocore.session
 
 from exporter.demo.aws import CREDENTIALS, REGION, Application, Aws, Environ, StartResponse
-
-LONG_AGO = 1_262_304_000.0
 
 
 @dataclass(frozen=True)
@@ -103,19 +102,25 @@ class World:
 
     def __init__(self, aws: Aws, cloud: Cloud) -> None:
         self.aws, self.cloud = aws, cloud
+        self.clients: dict[tuple[str, str], Any] = {}
         self.session = botocore.session.Session()
         self.session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
 
     def client(self, service: str, region: str = REGION) -> Any:
         """A client of one service."""
-        return self.session.create_client(service, region, endpoint_url=self.aws.url)
+        if (service, region) not in self.clients:
+            made = self.session.create_client(service, region, endpoint_url=self.aws.url)
+            self.clients[service, region] = made
+        return self.clients[service, region]
 
     def queue(self, name: str, messages: int = 0, groups: int = 1, **attributes: Any) -> str:
         """The URL of a new queue with messages in it, in so many groups if it is a FIFO queue."""
         with self.unseen():
             sqs = self.client("sqs")
             fifo = {"FifoQueue": "true"} if name.endswith(".fifo") else {}
-            attributes = {key: value if isinstance(value, str) else json.dumps(value) for key, value in attributes.items()}
+            attributes = {
+                key: value if isinstance(value, str) else json.dumps(value) for key, value in attributes.items()
+            }
             url = str(sqs.create_queue(QueueName=name, Attributes=fifo | attributes)["QueueUrl"])
             for number in range(messages):
                 one = {"MessageGroupId": f"g{number % groups}", "MessageDeduplicationId": str(number)} if fifo else {}
@@ -130,8 +135,6 @@ class World:
 
     def measured(self, queue: str, name: str, values: dict[float, float]) -> None:
         """What CloudWatch knows of a queue: Unix time → number."""
-        from datetime import UTC, datetime
-
         with self.unseen():
             data = [
                 {

@@ -15,21 +15,21 @@ from .cloud import Cloud, World
 @pytest.fixture(scope="session")
 def aws_world() -> Iterator[World]:
     """The services, once a session."""
-    clouds: list[Cloud] = []
+    with Aws() as aws:
+        aws.front = cloud = Cloud(aws.front)
+        yield World(aws, cloud)
 
-    def around(inner):  # type: ignore[no-untyped-def]
-        clouds.append(Cloud(inner))
-        return clouds[-1]
 
-    with Aws(around=around) as aws:
-        yield World(aws, clouds[-1])
+@pytest.fixture(autouse=True)
+def credentials(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exporter finds these and no others."""
+    for name, value in CREDENTIALS.items():
+        monkeypatch.setenv(name, value)
 
 
 @pytest.fixture
-def world(aws_world: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """The services, with nothing in them; the exporter has credentials."""
-    for name, value in CREDENTIALS.items():
-        monkeypatch.setenv(name, value)
+def world(aws_world: World) -> World:
+    """The services, with nothing in them."""
     aws_world.reset()
     return aws_world
 

@@ -74,7 +74,7 @@ def test_a_stretched_interval_is_believed_for_as_long_as_it_is_stretched(hand: H
 
 def test_backoff_does_not_prolong_belief(hand: HandClock) -> None:
     """The pause after a failure is longer than what is left of the belief, which ends all the same."""
-    stage = Stage(hand, Scripted(hand, (Act(), fails("timeout", cost=2))))
+    stage = Stage(hand, Scripted(hand, (Act(), fails("timeout", cost=2))), duty=0.01)
     stage.play(17)
     assert stage.state().interval == 60
     hand.mono = 1052.5

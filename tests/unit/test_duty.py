@@ -130,3 +130,12 @@ def test_a_question_slower_than_its_interval_leaves_the_others_their_turn(hand: 
     stage = Stage(hand, Scripted(hand, (fails("timeout", 90),)), Scripted(hand, (Act(20),), "sizes"))
     stage.play(HOUR)
     assert stage.state("sizes").polls > 20
+
+
+def test_without_a_duty_failures_cost_no_more_than_their_pause(hand: HandClock) -> None:
+    """Whoever sells its time by the request is asked again after the usual pause, however long a failure took."""
+    heals = hand.mono + HOUR / 2
+    stage = Stage(hand, Scripted(hand, lambda now: Act(0.01) if now >= heals else fails("timeout", 10), interval=60))
+    stage.play(HOUR / 2 + 61)
+    assert stage.state().up
+    assert stage.state().polls == 1 + (HOUR / 2 + 60) / 60

@@ -56,9 +56,12 @@ class Requests:
 
     def count(self, event_name: str, parsed_response: Any, exception: BaseException | None, **_: Any) -> None:
         """A handler of botocore's event `response-received`, which comes once for each request that was sent."""
-        operation = event_name.rpartition(".")[2]
+        self.add(event_name.rpartition(".")[2], outcome(parsed_response, exception))
+
+    def add(self, operation: str, outcome: str) -> None:
+        """Count one request."""
         with self._lock:
-            self._counts[operation if operation in OPERATIONS else "other", outcome(parsed_response, exception)] += 1
+            self._counts[operation if operation in OPERATIONS else "other", outcome] += 1
 
     def counts(self) -> dict[tuple[str, str], int]:
         """By operation and outcome, those that have not happened at 0."""
@@ -114,8 +117,8 @@ class Aws:
         self._session: botocore.session.Session | None = None
         self._clients: dict[Service, Any] = {}
         self._left_behind: list[Request] = []
-        for library in ("botocore", "urllib3"):  # at debug they would log signed requests and the answers of STS
-            logging.getLogger(library).setLevel(logging.INFO)
+        for library in ("botocore", "urllib3"):  # below that they would log signed requests and the answers of STS
+            logging.getLogger(library).setLevel(logging.WARNING)
 
     def ask(self, service: Service, operation: str, deadline: Deadline, **parameters: Any) -> dict[str, Any]:
         """
@@ -154,6 +157,8 @@ class Aws:
         if request.is_alive():
             self._left_behind.append(request)
             raise SourceError("timeout", f"{operation}: no answer in time")
+        if isinstance(request.error, errors.ODD):  # botocore tells nobody of an answer that it cannot read
+            self.requests.add(operation, FAILED)
         if request.error is not None:
             raise errors.request_failed(request.error) from None
         if request.answer is None:  # the log says what broke

@@ -103,9 +103,9 @@ class CloudWatch:
         found: dict[tuple[str, str], dict[int, float]] = {query: {} for query in queries.values()}
         while True:
             page = self.session.ask("cloudwatch", place, "GetMetricData", deadline, **how)
-            for result in page["MetricDataResults"]:
-                minutes = (int(at.timestamp()) for at in result["Timestamps"])
-                found[queries[result["Id"]]].update(zip(minutes, result["Values"], strict=True))
+            for result in page.get("MetricDataResults", []):
+                minutes = (int(at.timestamp()) for at in result.get("Timestamps", []))
+                found[queries[result["Id"]]].update(zip(minutes, result.get("Values", []), strict=False))
             if not page.get("NextToken"):
                 return dict(found)
             how["NextToken"] = page["NextToken"]

@@ -15,7 +15,8 @@ from botocore.parsers import ResponseParserError
 from ...errors import Reason, SourceError
 
 LONGEST = 300  # characters of a message
-ANY = (aws.BotoCoreError, aws.ClientError, ResponseParserError, OSError, ValueError)  # what a request may raise
+ODD = (ResponseParserError, ValueError, TypeError, AttributeError, LookupError)  # raised where an answer has no shape
+ANY = (aws.BotoCoreError, aws.ClientError, OSError, *ODD)  # what a request may raise
 
 BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
     (r"Throttl|TooManyRequests|RequestLimitExceeded|SlowDown|ServiceUnavailable|429|503", "throttled"),
@@ -40,7 +41,7 @@ BY_CLASS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Rea
     ((ssl.SSLError, aws.SSLError), "tls"),
     ((TimeoutError, aws.ReadTimeoutError, aws.ConnectTimeoutError), "timeout"),
     ((OSError, aws.HTTPClientError, aws.ConnectionError), "connect"),
-    ((HTTPException, ResponseParserError), "malformed"),
+    ((HTTPException, *ODD), "malformed"),
 )
 
 

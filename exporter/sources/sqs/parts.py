@@ -42,8 +42,8 @@ def whole(failures: Sequence[SourceError]) -> SourceError:
 
 
 def of(part: str, failure: SourceError) -> SourceError:
-    """A failure, with the part's name before it."""
-    return SourceError(failure.reason, f"{part}: {failure}", unreachable=failure.unreachable)
+    """A failure of a part, with its name; one that is not of this part alone as it is."""
+    return failure if failure.unreachable else SourceError(failure.reason, f"{part}: {failure}")
 
 
 def asking(deadline: Deadline) -> Deadline:

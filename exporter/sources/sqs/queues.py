@@ -117,7 +117,7 @@ class Queues:
         url = self.urls.get(address, address)
         if not names.is_url(url):
             answer = self.session.ask("sqs", place, "GetQueueUrl", deadline, QueueName=address)
-            url = self.urls[address] = str(answer["QueueUrl"])
+            url = self.urls[address] = str(answer.get("QueueUrl"))
         answer = self.session.ask("sqs", place, "GetQueueAttributes", deadline, QueueUrl=url, AttributeNames=["All"])
         return read(answer.get("Attributes", {}))
 

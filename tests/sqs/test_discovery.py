@@ -1,0 +1,153 @@
+"""Queues that nobody named: found by how their names begin, page by page, a bounded number of them by name."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from ..world import HandClock, poll, series, state, value
+from .cloud import Answer, Asked, World, error
+from .watching import watch
+
+
+class Account:
+    """An account with many queues that pages as SQS does: without MaxResults it stops at 1,000."""
+
+    def __init__(self, prefix: str, names: list[str]) -> None:
+        self.prefix, self.names = prefix, names
+        self.ready = Counter[str]()
+
+    def __call__(self, asked: Asked) -> Answer | None:
+        question = json.loads(asked.body)
+        if asked.operation == "ListQueues":
+            return "200 OK", self.page(question)
+        name = question["QueueUrl"].rpartition("/")[2]
+        counts = {"ApproximateNumberOfMessages": self.ready[name], "VisibilityTimeout": 60}
+        counts |= {f"ApproximateNumberOfMessages{state}": 0 for state in ("Delayed", "NotVisible")}
+        arn = f"arn:aws:sqs:eu-west-1:123456789012:{name}"
+        return "200 OK", {"Attributes": {key: str(count) for key, count in counts.items()} | {"QueueArn": arn}}
+
+    def page(self, question: dict[str, Any]) -> dict[str, Any]:
+        """One page of the names that begin as asked."""
+        names = [name for name in self.names if name.startswith(question.get("QueueNamePrefix", ""))]
+        begin = int(question.get("NextToken", 0))
+        end = begin + question.get("MaxResults", 1000)
+        more = {"NextToken": str(end)} if end < len(names) and "MaxResults" in question else {}
+        return {"QueueUrls": [f"{self.prefix}/{name}" for name in names[begin:end]]} | more
+
+
+def ready(page: bytes) -> dict[str, float]:
+    """Ready jobs by queue."""
+    return {
+        dict(labels)["queue"]: number
+        for (name, labels), number in series(page).items()
+        if name == "laravel_queue_jobs" and dict(labels)["state"] == "ready"
+    }
+
+
+def test_case_59_more_than_a_thousand_queues(world: World) -> None:
+    """Cases 59, 77: 1,250 queues are found, a hundred of them are shown by name, and the total is right."""
+    account = Account(world.aws.prefix, [f"q{number}" for number in range(1250)])
+    account.ready.update({name: 1 for name in account.names} | {"q1249": 1000})
+    world.cloud.mood = account
+    with watch(world, discover="q", timeout="60s") as app:
+        poll(app, "queues", source="sqs")
+        assert world.cloud.operations().count("ListQueues") == 2
+        assert value(app, "queues", connection="sqs") == 1250
+        shown = ready(app.exposition.page("text"))
+        assert len(shown) == 101
+        assert sum(shown.values()) == 1249 + 1000
+        assert shown["q1249"] == 1000
+        assert value(app, "labels_dropped_total", source="sqs", label="queue") == 1150
+
+
+def test_case_58_a_beginning_that_fits_no_queue(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    """Case 58: it says 0 queues, counts the reason at each poll for an alert, and warns once."""
+    caplog.set_level(logging.INFO)
+    world.queue("mail")
+    with watch(world, discover="prodution-") as app:
+        for _ in range(3):
+            poll(app, "queues", source="sqs")
+        assert value(app, "queues", connection="sqs") == 0
+        assert value(app, "source_errors_total", collector="queues", reason="not_found") == 3
+        assert [record.levelname for record in caplog.records if record.message == "poll"] == ["WARNING"]
+        assert state(app, "queues", "sqs").notes == (
+            "not_found: no queue has a name that begins with 'prodution-'",
+        )
+
+
+def test_found_queues_are_called_as_laravel_calls_them(world: World) -> None:
+    """The suffix is taken off; what has none belongs to another application; a named queue is not found again."""
+    for name in ("mail-prod", "orders-prod.fifo", "mail-staging", "exports-prod"):
+        world.queue(name, 1)
+    with watch(world, discover="true", suffix="-prod", queues={"mail": {}}, target_wait="5m") as app:
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"mail": 1, "orders.fifo": 1, "exports": 1}
+        assert value(app, "target_wait_seconds", queue="exports") == 300
+
+
+def test_a_found_queue_that_is_deleted_is_no_failure(world: World) -> None:
+    """ListQueues is a minute behind: a queue that is listed and gone is not there, and nothing else."""
+    urls = {name: world.queue(name, 1) for name in ("mail", "exports")}
+    with watch(world, discover="true") as app:
+        world.cloud.mood = lambda asked: (
+            ("200 OK", {"QueueUrls": [*urls.values(), f"{world.aws.prefix}/gone"]})
+            if asked.operation == "ListQueues"
+            else None
+        )
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"mail": 1, "exports": 1}
+        assert value(app, "queues", connection="sqs") == 2
+        assert state(app, "queues", "sqs").notes == ()
+
+
+def test_while_looking_around_is_denied_the_known_are_asked(world: World) -> None:
+    """Queues found before and named ones are still counted; what fails is told."""
+    for name in ("mail", "exports"):
+        world.queue(name, 1)
+    with watch(world, discover="true", queues={"mail": {}}) as app:
+        poll(app, "queues", source="sqs")
+        world.cloud.mood = lambda asked: error("AccessDenied") if asked.operation == "ListQueues" else None
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"mail": 1, "exports": 1}
+        assert value(app, "source_errors_total", collector="queues", reason="permission") == 1
+
+
+def test_looking_around_denied_from_the_start(world: World) -> None:
+    """With nothing known, nothing is known: the collector fails."""
+    world.cloud.mood = lambda asked: error("AccessDenied")
+    with watch(world, discover="true") as app:
+        poll(app, "queues", source="sqs")
+        assert state(app, "queues", "sqs").reason == "permission"
+        assert value(app, "queues", connection="sqs") is None
+
+
+def test_case_77_names_that_come_and_go(world: World, hand: HandClock) -> None:
+    """Case 77: a new set of queues each hour leaves no more than a hundred names on the page."""
+    with watch(world, hand.clock, discover="true") as app:
+        for hour in range(4):
+            account = Account(world.aws.prefix, [f"{hour}-{number}" for number in range(150)])
+            account.ready.update(account.names)
+            world.cloud.mood = account
+            hand.pass_(3601)
+            poll(app, "queues", source="sqs")
+            shown = ready(app.exposition.page("text"))
+            assert len(shown) == 101
+            assert sum(shown.values()) == 150
+
+
+def test_a_dead_letter_queue_that_is_found_is_no_queue(world: World) -> None:
+    """What lies in it is told beside its source, and nobody waits there; it is asked for once."""
+    world.queue("mail-failed", 2)
+    policy = {"deadLetterTargetArn": "arn:aws:sqs:eu-west-1:123456789012:mail-failed", "maxReceiveCount": 3}
+    world.queue("mail", 1, RedrivePolicy=policy)
+    with watch(world, discover="true") as app:
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"mail": 1}
+        assert value(app, "queues", connection="sqs") == 1
+        assert value(app, "sqs_dead_letter_messages", queue="mail") == 2
+        assert world.cloud.operations() == ["ListQueues", "GetQueueAttributes", "GetQueueAttributes"]
