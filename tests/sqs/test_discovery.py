@@ -75,9 +75,7 @@ def test_case_58_a_beginning_that_fits_no_queue(world: World, caplog: pytest.Log
         assert value(app, "queues", connection="sqs") == 0
         assert value(app, "source_errors_total", collector="queues", reason="not_found") == 3
         assert [record.levelname for record in caplog.records if record.message == "poll"] == ["WARNING"]
-        assert state(app, "queues", "sqs").notes == (
-            "not_found: no queue has a name that begins with 'prodution-'",
-        )
+        assert state(app, "queues", "sqs").notes == ("not_found: no queue has a name that begins with 'prodution-'",)
 
 
 def test_found_queues_are_called_as_laravel_calls_them(world: World) -> None:
