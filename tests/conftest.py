@@ -1,4 +1,4 @@
-"""Servers that the tests run for real: PostgreSQL 18 from the wheel and Debian's PostgreSQL, each once a session."""
+"""Servers that the tests run for real, each once a session: PostgreSQL 18 from the wheel, Debian's, AWS by moto."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import pytest
@@ -15,6 +15,9 @@ from psycopg import sql
 from exporter.demo.postgres import Postgres
 
 from .world import create_jobs
+
+if TYPE_CHECKING:
+    from .sqs.cloud import World
 
 NUMBERS = count()
 
@@ -88,3 +91,12 @@ def db18(dsn18: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(dsn18, autocommit=True) as connection:
         create_jobs(connection)
         yield connection
+
+
+@pytest.fixture(scope="session")
+def aws_world() -> Iterator[World]:
+    """SQS, CloudWatch and ECS."""
+    from .sqs import cloud  # what it brings takes seconds to import
+
+    with cloud.started() as world:
+        yield world

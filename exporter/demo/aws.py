@@ -105,7 +105,8 @@ class Aws:
         self.moto: Application = DomainDispatcherApplication(create_backend_app)
         self.front: Application = self._route  # who is asked first
         self.server = make_server("127.0.0.1", port, self._ask, threaded=True, request_handler=QuietHandler)
-        self.url = f"http://127.0.0.1:{self.server.port}"
+        self.port = int(self.server.port)
+        self.url = f"http://127.0.0.1:{self.port}"
         self.prefix = f"{self.url}/{ACCOUNT}"  # of queues' URLs
         self._thread = Thread(target=self.server.serve_forever, name="aws", daemon=True)
 

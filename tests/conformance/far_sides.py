@@ -15,17 +15,21 @@ from typing import Literal, NamedTuple
 import psycopg
 import pytest
 
-from exporter import app
-from exporter.demo import laravel
+from exporter import app, queues
+from exporter.demo import aws, laravel
 from exporter.demo.postgres import Postgres
 from exporter.errors import Reason
+from exporter.model import Metric
 from exporter.source import Source
 from exporter.sources.clock import source as clocks
 from exporter.sources.clock.settings import ClockSettings
 from exporter.sources.readings import Reading, Readings
+from exporter.sources.sqs import source as queue_service
+from exporter.sources.sqs.settings import Ecs, Queue, Sqs
 
 from ..clock.server import NtpServer, Packet, Respond, Travel
 from ..database.proxies import Deaf, Peer, Proxy
+from ..sqs.cloud import World, error
 from ..world import HandClock, settings
 from .babbler import Babbler
 
@@ -38,6 +42,8 @@ SET search_path = {schema};
 DO $$ BEGIN CREATE ROLE stranger LOGIN; EXCEPTION WHEN duplicate_object THEN NULL; END $$
 """
 SECRET = "s3cret&p@ss wörd"  # of the far sides that know one
+SECRET_KEY = "AWS_SECRET_ACCESS_KEY"
+WORKERS = Ecs(cluster="workers", service="mail")
 
 
 class Opened(NamedTuple):
@@ -60,6 +66,9 @@ class FarSide:
     reasons: Mapping[Mood, Reason]
     asking_nobody: frozenset[str] = field(default=frozenset())  # collectors that need no far side
     allowed_meanwhile: frozenset[str] = field(default=frozenset())  # collectors that work while it is denying
+    with_a_server_of_their_own: frozenset[str] = field(default=frozenset())  # collectors; the first one's goes without
+    states: tuple[str, ...] = queues.STATES  # of jobs, that it knows
+    ages: tuple[Metric, ...] = (queues.OLDEST_JOB_AGE, queues.OLDEST_RESERVED_AGE)  # the same
 
 
 def patience(mood: Mood) -> float:
@@ -113,11 +122,45 @@ def clock(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opene
     return Opened(clocks.open(named, readings, port=first.port), silent.set, servers.close)
 
 
+def sqs(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
+    """SQS, CloudWatch and ECS, empty, behind a proxy; denying, no policy allows anything."""
+    world: World = request.getfixturevalue("aws_world")
+    world.reset()
+    patch: pytest.MonkeyPatch = request.getfixturevalue("monkeypatch")
+    for name, text in aws.CREDENTIALS.items():
+        patch.setenv(name, text)
+    for queue in QUEUES:
+        world.queue(queue)
+    world.aws.ecs.services["workers", "mail"] = aws.EcsService(1, 1)
+    if mood == "denying":
+        world.cloud.mood = lambda asked: error("AccessDenied", "no policy allows it")
+    proxy = stack.enter_context(Proxy(("127.0.0.1", world.aws.port)))
+    peers: dict[Mood, Callable[[], Peer]] = {"deaf": Deaf, "babbling": Babbler}
+    peer = stack.enter_context(peers[mood]()) if mood in peers else proxy
+    if mood == "refusing":
+        peer.close()
+    named = {queue: Queue(target_wait=60, timeout=60, ecs=WORKERS) for queue in QUEUES}
+    here = f"http://127.0.0.1:{peer.port}"
+    settings = Sqs(
+        driver="sqs", region=aws.REGION, prefix=f"{here}/{aws.ACCOUNT}", endpoint_url=here, queues=named, publish=True,
+        timeout=patience(mood),
+    )  # fmt: skip
+    return Opened(queue_service.open("sqs", settings), proxy.swallow, peer.close, (aws.CREDENTIALS[SECRET_KEY],))
+
+
 FAR_SIDES = {
     "database": FarSide(
         database,
         {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
         allowed_meanwhile=frozenset({"statistics", "activity", "sizes"}),
+    ),
+    "sqs": FarSide(
+        sqs,
+        {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
+        asking_nobody=frozenset({"publish"}),  # it has nothing to tell while nothing is known
+        with_a_server_of_their_own=frozenset({"cloudwatch", "ecs"}),
+        states=("ready", "delayed", "reserved"),
+        ages=(queues.OLDEST_JOB_AGE,),
     ),
     "clock": FarSide(
         clock,

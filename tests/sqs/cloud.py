@@ -163,3 +163,11 @@ class World:
         urllib.request.urlopen(urllib.request.Request(f"{self.aws.url}/moto-api/reset", method="POST")).read()
         self.aws.ecs.services.clear()
         self.cloud.well()
+
+
+@contextmanager
+def started() -> Iterator[World]:
+    """The services, with nothing in them."""
+    with Aws() as aws:
+        aws.front = cloud = Cloud(aws.front)
+        yield World(aws, cloud)

@@ -1,23 +1,13 @@
-"""AWS on this machine, started once and emptied for each test."""
+"""AWS on this machine, emptied for each test."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
-from exporter.demo.aws import CREDENTIALS, Aws
+from exporter.demo.aws import CREDENTIALS
 
 from ..world import HandClock
-from .cloud import Cloud, World
-
-
-@pytest.fixture(scope="session")
-def aws_world() -> Iterator[World]:
-    """The services, once a session."""
-    with Aws() as aws:
-        aws.front = cloud = Cloud(aws.front)
-        yield World(aws, cloud)
+from .cloud import World
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from .cloud import World, error
 from .watching import watch
 
 AGE, SENT, DELETED = "ApproximateAgeOfOldestMessage", "NumberOfMessagesSent", "NumberOfMessagesDeleted"
-ON = {"cloudwatch": {}}
+ON: dict[str, Any] = {"cloudwatch": {}}
 
 
 def minute(hand: HandClock, ago: int) -> float:

@@ -52,7 +52,7 @@ def ready(page: bytes) -> dict[str, float]:
 def test_case_59_more_than_a_thousand_queues(world: World) -> None:
     """Cases 59, 77: 1,250 queues are found, a hundred of them are shown by name, and the total is right."""
     account = Account(world.aws.prefix, [f"q{number}" for number in range(1250)])
-    account.ready.update({name: 1 for name in account.names} | {"q1249": 1000})
+    account.ready.update(dict.fromkeys(account.names, 1) | {"q1249": 1000})
     world.cloud.mood = account
     with watch(world, discover="q", timeout="60s") as app:
         poll(app, "queues", source="sqs")

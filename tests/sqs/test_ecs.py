@@ -25,7 +25,7 @@ def tasks(app: Any, queue: str) -> tuple[float | None, ...]:
     ("waiting", "running", "desired", "backlog"), [(40, 0, 0, 40), (40, 4, 4, 10), (0, 0, 0, 0), (3, 2, 5, 1.5)]
 )
 def test_case_67_backlog_per_task(world: World, waiting: int, running: int, desired: int, backlog: float) -> None:
-    """Case 67: with no task the backlog is all that waits, and running 0 stands beside it; with none waiting it is 0."""
+    """Case 67: with no task the backlog is all that waits, beside running 0; with none waiting it is 0."""
     world.queue("mail", waiting)
     world.aws.ecs.services["workers", "mail"] = EcsService(running, desired, desired - running)
     with watch(world, queues={"mail": WORKER}) as app:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from typing import Any
 
 import pytest
 
@@ -16,9 +17,9 @@ FOUR = ("exports", "mail", "orders", "reports")
 MISSING = "AWS.SimpleQueueService.NonExistentQueue"
 
 
-def ready(app: object) -> dict[str, float | None]:
+def ready(app: Any) -> dict[str, float | None]:
     """Ready jobs of each of the four queues."""
-    return {queue: value(app, "jobs", queue=queue, state="ready") for queue in FOUR}  # type: ignore[arg-type]
+    return {queue: value(app, "jobs", queue=queue, state="ready") for queue in FOUR}
 
 
 @pytest.fixture

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from exporter.status import report, text
@@ -13,9 +15,9 @@ from .watching import watch
 AGAIN = ("laravel_queue_jobs", "laravel_queue_retry_after_seconds")
 
 
-def counts(app: object, queue: str) -> tuple[float | None, ...]:
+def counts(app: Any, queue: str) -> tuple[float | None, ...]:
     """Ready, reserved, delayed."""
-    return tuple(value(app, "jobs", queue=queue, state=each) for each in ("ready", "reserved", "delayed"))  # type: ignore[arg-type]
+    return tuple(value(app, "jobs", queue=queue, state=each) for each in ("ready", "reserved", "delayed"))
 
 
 def test_case_63_states_are_told_apart(world: World) -> None:
@@ -89,7 +91,7 @@ def test_case_64_missing_is_no_zero(world: World, missing: str) -> None:
         ),
     ],
 )
-def test_the_kind_of_a_queue(world: World, attributes: dict[str, str], kind: dict[str, str]) -> None:
+def test_the_kind_of_a_queue(world: World, attributes: dict[str, Any], kind: dict[str, str]) -> None:
     """Standard or FIFO; and of a FIFO queue, whether it has high throughput."""
     name = "orders.fifo" if attributes else "orders"
     world.queue(name, **attributes)

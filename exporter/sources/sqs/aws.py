@@ -117,8 +117,9 @@ class Aws:
         self._session: botocore.session.Session | None = None
         self._clients: dict[Service, Any] = {}
         self._left_behind: list[Request] = []
-        for library in ("botocore", "urllib3"):  # below that they would log signed requests and the answers of STS
-            logging.getLogger(library).setLevel(logging.WARNING)
+        # They would log signed requests, answers of STS, and a traceback for each failure that we tell in a line.
+        for library in ("botocore", "urllib3"):
+            logging.getLogger(library).setLevel(logging.CRITICAL)
 
     def ask(self, service: Service, operation: str, deadline: Deadline, **parameters: Any) -> dict[str, Any]:
         """

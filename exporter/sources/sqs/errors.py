@@ -54,6 +54,8 @@ def request_failed(error: BaseException) -> SourceError:
     reason: Reason = next(
         (reason for cause in causes(error) for kind, reason in BY_CLASS if isinstance(cause, kind)), "unexpected"
     )
+    if reason == "malformed":  # botocore would repeat the answer, which may be one with credentials
+        return SourceError(reason, "the answer cannot be read")
     return SourceError(reason, one_line(error))
 
 

@@ -34,14 +34,15 @@ class Publish:
     def __init__(self, session: Session) -> None:
         self.session = session
         self.interval = max(EACH_MINUTE, session.settings.interval)
+        self.told: dict[str, float] = {}  # queue → when the jobs were counted whose backlog was published last
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        clock, settings = self.session.clock, self.session.settings
+        clock, young = self.session.clock, self.session.clock.mono() - self.session.settings.interval
         fresh = {
-            queue: backlog.per_task
+            queue: backlog
             for queue, backlog in self.session.backlogs.items()
-            if clock.mono() - backlog.counted < settings.interval
+            if backlog.counted > max(young, self.told.get(queue, young))
         }
         by_place: dict[Place, list[str]] = {}
         for queue in fresh:
@@ -49,13 +50,15 @@ class Publish:
         at = datetime.fromtimestamp(clock.wall(), UTC)
 
         def put(place: Place, left: Deadline) -> dict[str, Any]:
-            data = [self._datum(queue, fresh[queue], at) for queue in by_place[place]]
+            data = [self._datum(queue, fresh[queue].per_task, at) for queue in by_place[place]]
             return self.session.ask("cloudwatch", place, "PutMetricData", left, Namespace=NAMESPACE, MetricData=data)
 
         done, failures = parts.each(by_place, put, asking)
         if failures and not done:
             raise parts.whole(failures)
-        return Raw({queue: fresh[queue] for place in done for queue in by_place[place]}, tuple(failures))
+        published = {queue: fresh[queue] for place in done for queue in by_place[place]}
+        self.told |= {queue: backlog.counted for queue, backlog in published.items()}
+        return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures))
 
     def _datum(self, queue: str, backlog: float, at: datetime) -> dict[str, Any]:
         address = self.session.addresses.get(queue) or self.session.settings.address_of(queue)
