@@ -54,10 +54,11 @@ def parser() -> argparse.ArgumentParser:
 
 def incident(name: str) -> str:
     """The name of an incident. They are looked up only here: no other command needs the demo in memory."""
+    from .demo.fargate.incidents import INCIDENTS as ON_AWS
     from .demo.incidents import INCIDENTS
 
-    if name not in INCIDENTS:
-        raise argparse.ArgumentTypeError(f"expected one of: {', '.join(INCIDENTS)}")
+    if name not in (names := (*INCIDENTS, *ON_AWS)):
+        raise argparse.ArgumentTypeError(f"expected one of: {', '.join(names)}")
     return name
 
 
@@ -163,7 +164,7 @@ def check(options: Options) -> int:
         show("".join(f"{doubt}\n" for doubt in doubts))
         return FAILED
     connections, queues = len(settings.connections), sum(len(c.queues) for c in settings.connections.values())
-    show(f"settings are fine: connections {connections}, named queues {queues}; no database was asked (once does)\n")
+    show(f"settings are fine: connections {connections}, named queues {queues}; nobody was asked (once does)\n")
     return FINE
 
 

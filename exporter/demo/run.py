@@ -13,6 +13,7 @@ import psycopg
 from .. import app, config
 from ..errors import ConfigError
 from . import prometheus
+from .fargate import incidents as fargate
 from .incidents import HEALTHY, INCIDENTS
 from .laravel import CACHE_PREFIX
 from .plan import Plan
@@ -32,7 +33,9 @@ ROLES = (
 )
 GRANTS = f"GRANT SELECT ON jobs, failed_jobs, cache TO {EXPORTER}"
 
+REHEARSED = INCIDENTS | fargate.INCIDENTS
 Say = Callable[[str], None]
+Begin = Callable[[ExitStack, Say], None]
 
 
 class StoppedError(Exception):
@@ -57,13 +60,35 @@ def demo(incident: str | None, stop: Event) -> int:
 
 def run(incident: str | None, say: Say, stop: Event) -> None:
     """Start everything, the exporter last; end everything in the opposite order."""
-    plan = INCIDENTS[incident].plan if incident else HEALTHY
-    port = free_port()
-    settings = config.parse(exporter_settings(plan, f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"))
+    connections, begin = on_aws(incident) if incident in fargate.INCIDENTS else on_postgres(incident)
+    settings = config.parse({"web": {"listen": LISTEN}, "connections": connections})
     wired = app.build(settings)
     with ExitStack() as ended:
         server = app.listen(wired, settings)  # before anything else: a port in use is told at once
         ended.callback(server.stop)
+        begin(ended, say)
+        if program := prometheus.found():
+            say("starting Prometheus")
+            started = ended.enter_context(prometheus.Prometheus(program, LISTEN, INTERVAL))
+            say(f"Prometheus is on http://{started.listen}")
+        explain(incident, say)
+        wired.serve(server, stop)
+
+
+def on_aws(incident: str) -> tuple[dict[str, Any], Begin]:
+    """The connections to watch, and how to begin, on SQS and Fargate. Raises `ConfigError`."""
+    try:
+        from .fargate.run import prepare  # what it brings is in the extra
+    except ImportError:
+        raise ConfigError("demo: the demo needs its extra: pip install 'laravel-queue-exporter[demo]'") from None
+    return prepare(fargate.INCIDENTS[incident].plan, INTERVAL)
+
+
+def on_postgres(incident: str | None) -> tuple[dict[str, Any], Begin]:
+    """The connections to watch, and how to begin, on a PostgreSQL."""
+    plan, port = INCIDENTS[incident].plan if incident else HEALTHY, free_port()
+
+    def begin(ended: ExitStack, say: Say) -> None:
         say("starting PostgreSQL in a temporary folder")
         try:
             postgres = ended.enter_context(Postgres(settings=SERVER | dict(plan.server), port=port))
@@ -73,12 +98,10 @@ def run(incident: str | None, say: Say, stop: Event) -> None:
         world = ended.enter_context(World(plan, postgres.dsn(APPLICATION, APPLICATION)))
         create(postgres, world)
         populate(world, say)
-        if program := prometheus.found():
-            say("starting Prometheus")
-            started = ended.enter_context(prometheus.Prometheus(program, LISTEN, INTERVAL))
-            say(f"Prometheus is on http://{started.listen}")
-        explain(incident, say)
-        wired.serve(server, stop)
+
+    dsn = f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"
+    connections: dict[str, Any] = exporter_settings(plan, dsn)["connections"]
+    return connections, begin
 
 
 def create(postgres: Postgres, world: World) -> None:
@@ -106,10 +129,10 @@ def explain(incident: str | None, say: Say) -> None:
     """Where everything is, what is going on, and where to look."""
     say(f"the exporter is on http://{LISTEN} (metrics: http://{LISTEN}/metrics)")
     if incident is None:
-        say(f"nothing is wrong in this world; --incident {'|'.join(INCIDENTS)} rehearses what can go wrong")
+        say(f"nothing is wrong in this world; --incident {'|'.join(REHEARSED)} rehearses what can go wrong")
     else:
-        say(f"incident {incident}: {INCIDENTS[incident].description} Look at:")
-        for line in INCIDENTS[incident].look_at:
+        say(f"incident {incident}: {REHEARSED[incident].description} Look at:")
+        for line in REHEARSED[incident].look_at:
             say(f"  {line}")
     say("Ctrl-C stops everything")
 

@@ -125,7 +125,7 @@ def test_check_connects_to_nobody(tmp_path: Path, database: socket.socket) -> No
     done = run("check", "--config", settings_file(tmp_path, dsn_of(database), queues={"a": None, "b": None}))
     assert (done.status, done.out, done.err) == (
         0,
-        "settings are fine: connections 1, named queues 2; no database was asked (once does)\n",
+        "settings are fine: connections 1, named queues 2; nobody was asked (once does)\n",
         "",
     )
     assert nobody_came(database)

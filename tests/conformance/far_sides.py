@@ -16,7 +16,8 @@ import psycopg
 import pytest
 
 from exporter import app, queues
-from exporter.demo import aws, laravel
+from exporter.demo import laravel
+from exporter.demo.fargate import aws
 from exporter.demo.postgres import Postgres
 from exporter.errors import Reason
 from exporter.model import Metric

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import urllib.request
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ from typing import Any
 
 import botocore.session
 
-from exporter.demo.aws import CREDENTIALS, REGION, Application, Aws, Environ, StartResponse
+from exporter.demo.fargate.aws import CREDENTIALS, REGION, Application, Aws, Environ, StartResponse
 
 
 @dataclass(frozen=True)
@@ -160,8 +159,7 @@ class World:
     def reset(self) -> None:
         """Remove everything."""
         self.cloud.well()
-        urllib.request.urlopen(urllib.request.Request(f"{self.aws.url}/moto-api/reset", method="POST")).read()
-        self.aws.ecs.services.clear()
+        self.aws.reset()
         self.cloud.well()
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.demo.aws import CREDENTIALS
+from exporter.demo.fargate.aws import CREDENTIALS
 
 from ..world import HandClock
 from .cloud import World

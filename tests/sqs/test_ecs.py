@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from exporter.demo.aws import EcsService
+from exporter.demo.fargate.aws import EcsService
 from exporter.status import report
 
 from ..world import HandClock, poll, state, value

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from exporter import app as application
-from exporter.demo.aws import EcsService
+from exporter.demo.fargate.aws import EcsService
 
 from ..world import HandClock, poll, state, value
 from .cloud import World, error

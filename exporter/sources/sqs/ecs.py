@@ -154,7 +154,7 @@ def _is_of(failure: Mapping[str, Any], service: str) -> bool:
 
 
 def idle_tasks(running: int, together: Sequence[str], counts: Counts) -> int:
-    """Tasks of a service that hold no job, although there are ready ones for all of them."""
+    """Tasks of a service that hold no job, although more are ready than it has tasks."""
     ready = sum(counts.ready.get(queue, 0) for queue in together)
     held = sum(counts.reserved.get(queue, 0) for queue in together)
-    return max(0, running - held) if ready >= running else 0
+    return max(0, running - held) if ready > running else 0

@@ -60,8 +60,8 @@ BACKLOG = Metric(
 )
 IDLE_TASKS = Metric(
     "laravel_queue_ecs_idle_tasks",
-    "Tasks without a job at each of the last three polls although jobs were ready: of a FIFO queue, "
-    "too few message groups have messages.",
+    "Tasks without a job at each of the last three polls although more jobs were ready than there are tasks: "
+    "of a FIFO queue, too few message groups have messages.",
     QUEUE,
     limit=Limit(0, "{value:task} without a job while jobs are ready", "LaravelQueueFifoStuck"),
 )

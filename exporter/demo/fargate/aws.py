@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import logging
+import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from threading import Thread
@@ -97,7 +98,7 @@ class QuietHandler(WSGIRequestHandler):
 
 
 class Aws:
-    """The services on one port. A context manager; what is in the queues is gone with the process."""
+    """The services on one port. A context manager; moto keeps what is in the queues, once for the whole process."""
 
     def __init__(self, port: int = 0) -> None:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
@@ -112,12 +113,19 @@ class Aws:
 
     def __enter__(self) -> Aws:
         self._thread.start()
+        self.reset()
         return self
 
     def __exit__(self, *exc: object) -> None:
         self.server.shutdown()
         self.server.server_close()
         self._thread.join()
+
+    def reset(self) -> None:
+        """Remove everything."""
+        request = urllib.request.Request(f"{self.url}/moto-api/reset", method="POST")  # noqa: S310  # to ourselves
+        urllib.request.urlopen(request).close()  # noqa: S310  # the same
+        self.ecs.services.clear()
 
     def _ask(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
         return self.front(environ, start_response)

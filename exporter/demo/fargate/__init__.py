@@ -1,0 +1,1 @@
+"""The demonstration on SQS and Fargate: AWS in miniature, and a world in it."""

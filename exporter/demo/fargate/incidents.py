@@ -1,0 +1,56 @@
+"""The incidents of a world on SQS and Fargate. Read with the command line, so nothing here imports a driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from .plan import Fargate, Service
+
+NOTIFICATIONS = Service("notifications.fifo", tasks=3, per_second=3)
+EXPORTS = Service("exports", tasks=1, seconds=2, per_second=0.2, target_wait=300)
+HEALTHY = Fargate((NOTIFICATIONS, EXPORTS))
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What happens, where one sees it, and the world that it happens in."""
+
+    description: str
+    look_at: tuple[str, ...]
+    plan: Fargate
+
+
+INCIDENTS = {
+    "single-group": Incident(
+        "Every message carries the same message group id, so three tasks run and one of them works.",
+        (
+            "sqs/notifications.fifo: jobs wait, one is reserved, and two tasks have no job",
+            'laravel_queue_jobs{state="reserved"} stays at 1, laravel_queue_ecs_running_tasks at 3',
+        ),
+        Fargate((replace(NOTIFICATIONS, groups=1, backlog=60, oldest=90), EXPORTS)),
+    ),
+    "scale-from-zero": Incident(
+        "The service was scaled in to no task at night; without a task, the backlog per task starts none.",
+        (
+            "sqs/notifications.fifo: jobs wait, none is reserved, the oldest is over its target",
+            "laravel_queue_ecs_running_tasks and _desired_tasks: 0, and nobody changes that",
+        ),
+        Fargate((replace(NOTIFICATIONS, tasks=0, per_second=0.5, backlog=40, oldest=600), EXPORTS)),
+    ),
+    "backlog-per-task": Incident(
+        "A campaign leaves more jobs than one task can do in time; the scaling adds one task after the other.",
+        (
+            "sqs/notifications.fifo: jobs waiting per task above what can be done in time, then falling",
+            "laravel_queue_backlog_per_task against laravel_queue_acceptable_backlog_per_task",
+        ),
+        Fargate((replace(NOTIFICATIONS, tasks=1, per_second=1, backlog=240, oldest=120, most_tasks=4), EXPORTS)),
+    ),
+    "dead-letters": Incident(
+        "A template is broken: every second job throws, and what has thrown three times is put aside.",
+        (
+            "sqs/notifications.fifo: dead letters, more and more of them, and no row in failed_jobs",
+            'laravel_queue_sqs_dead_letter_messages{queue="notifications.fifo"}',
+        ),
+        Fargate((replace(NOTIFICATIONS, fails=0.5, backlog=30, max_receives=1), EXPORTS)),
+    ),
+}

@@ -1,0 +1,158 @@
+"""A world on SQS brought to life: an application that sends, tasks that work, and what AWS itself does beside them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import Counter
+from collections.abc import Callable
+from datetime import UTC, datetime
+from random import Random
+from threading import Event, Lock, Thread
+from typing import Any
+
+import botocore.session
+
+from .aws import ACCOUNT, CREDENTIALS, REGION, Aws, EcsService
+from .plan import CLUSTER, Fargate, Service
+
+POLL = 0.5  # seconds between two looks of an idle task
+TELL = 5.0  # seconds between two numbers for CloudWatch; AWS takes a minute
+SCALE = 10.0  # seconds between two steps of the scaling; AWS takes a minute
+ENDING = 3.0  # seconds that a thread may take to end
+
+
+class FargateWorld:
+    """Threads that talk to the services of `Aws`. `fill` and `start` it; leaving the context ends all of it."""
+
+    def __init__(self, plan: Fargate, aws: Aws, wall: Callable[[], float] = time.time, step: float = SCALE) -> None:
+        self.plan, self.aws, self.wall, self.step = plan, aws, wall, step
+        self.chance = Random()  # noqa: S311  # luck, not secrets
+        session = botocore.session.Session()
+        session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+        self.sqs, self.cloudwatch = (
+            session.create_client(service, REGION, endpoint_url=aws.url) for service in ("sqs", "cloudwatch")
+        )
+        self.stopping = Event()
+        self.threads: list[Thread] = []
+        self.lock = Lock()
+        self.waiting: dict[str, dict[str, float]] = {}  # queue → message → when it was sent: Unix time
+        self.deleted = Counter[str]()  # queue → messages since CloudWatch was told
+
+    def __enter__(self) -> FargateWorld:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.stopping.set()
+        for thread in self.threads:
+            thread.join(ENDING)
+
+    def fill(self) -> None:
+        """Queues, services, and the past that the plan begins with."""
+        for service in self.plan.services:
+            self.create(service)
+            now = self.wall()
+            for number in range(service.backlog):
+                self.send(service, now - service.oldest * (1 - number / service.backlog))
+            self.tell(service)
+
+    def create(self, service: Service) -> None:
+        """A queue with its dead-letter queue, and the service that works on it."""
+        fifo = {"FifoQueue": "true"} if service.fifo else {}
+        self.sqs.create_queue(QueueName=service.dead_letter_queue, Attributes=fifo)
+        arn = f"arn:aws:sqs:{REGION}:{ACCOUNT}:{service.dead_letter_queue}"
+        redrive = {"deadLetterTargetArn": arn, "maxReceiveCount": service.max_receives}
+        settings = {"VisibilityTimeout": str(service.visibility_timeout), "RedrivePolicy": json.dumps(redrive)}
+        self.sqs.create_queue(QueueName=service.queue, Attributes=fifo | settings)
+        self.aws.ecs.services[CLUSTER, service.name] = EcsService(service.tasks, service.tasks)
+        self.waiting[service.queue] = {}
+
+    def start(self) -> None:
+        """The application, the tasks, CloudWatch's numbers and the scaling, a thread each."""
+        for service in self.plan.services:
+            for _ in range(service.tasks):
+                self.run(self.work, service)
+            self.run(self.arrive, service)
+            self.run(self.observe, service)
+            self.run(self.scale, service)
+
+    def run(self, what: Callable[[Service], None], service: Service) -> None:
+        """Do this in a thread of its own."""
+        thread = Thread(target=what, args=(service,), daemon=True)
+        self.threads.append(thread)
+        thread.start()
+
+    def url(self, queue: str) -> str:
+        """The queue's URL."""
+        return f"{self.aws.prefix}/{queue}"
+
+    def send(self, service: Service, at: float) -> None:
+        """Send one job, that counts as sent at this time."""
+        one: dict[str, Any] = {}
+        if service.fifo:
+            number = self.chance.randrange(1 << 60)
+            group = f"customer-{self.chance.randrange(service.groups)}"
+            one = {"MessageGroupId": group, "MessageDeduplicationId": str(number)}
+        sent = self.sqs.send_message(QueueUrl=self.url(service.queue), MessageBody="{}", **one)
+        with self.lock:
+            self.waiting[service.queue][sent["MessageId"]] = at
+
+    def arrive(self, service: Service) -> None:
+        """The application: jobs at random moments."""
+        while service.per_second and not self.stopping.wait(self.chance.expovariate(service.per_second)):
+            self.send(service, self.wall())
+
+    def work(self, service: Service) -> None:
+        """One task: a job after the other."""
+        url = self.url(service.queue)
+        while not self.stopping.is_set():
+            found = self.sqs.receive_message(QueueUrl=url).get("Messages", [])
+            if not found:
+                self.stopping.wait(POLL)
+            for message in found:
+                self.stopping.wait(service.seconds)
+                receipt = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
+                if self.chance.random() < service.fails:
+                    self.sqs.change_message_visibility(**receipt, VisibilityTimeout=0)
+                    continue
+                self.sqs.delete_message(**receipt)
+                with self.lock:
+                    self.waiting[service.queue].pop(message["MessageId"], None)
+                    self.deleted[service.queue] += 1
+
+    def observe(self, service: Service) -> None:
+        """What AWS does by itself: numbers for CloudWatch."""
+        while not self.stopping.wait(TELL):
+            self.tell(service)
+
+    def tell(self, service: Service) -> None:
+        """One number of each kind for CloudWatch."""
+        now = self.wall()
+        with self.lock:
+            oldest = min(self.waiting[service.queue].values(), default=now)
+            deleted, self.deleted[service.queue] = self.deleted[service.queue], 0
+        dimensions = [{"Name": "QueueName", "Value": service.queue}]
+        numbers = {"ApproximateAgeOfOldestMessage": now - oldest, "NumberOfMessagesDeleted": deleted}
+        data = [
+            {
+                "MetricName": name,
+                "Dimensions": dimensions,
+                "Timestamp": datetime.fromtimestamp(now, UTC),
+                "Value": value,
+            }
+            for name, value in numbers.items()
+        ]
+        self.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
+
+    def scale(self, service: Service) -> None:
+        """Target tracking in small: one task more while the backlog per task is above what is acceptable."""
+        running = self.aws.ecs.services[CLUSTER, service.name]
+        while service.most_tasks and not self.stopping.wait(self.step):
+            ready = int(
+                self.sqs.get_queue_attributes(
+                    QueueUrl=self.url(service.queue), AttributeNames=["ApproximateNumberOfMessages"]
+                )["Attributes"]["ApproximateNumberOfMessages"]
+            )
+            if ready / max(running.running, 1) > service.acceptable and running.running < service.most_tasks:
+                running.desired = running.running = running.running + 1
+                self.run(self.work, service)

@@ -1,0 +1,117 @@
+"""The world on SQS and Fargate: what the exporter shows of each incident, and of a world in which nothing is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from exporter import app, config
+from exporter.app import App
+from exporter.demo.fargate.aws import CREDENTIALS, Aws
+from exporter.demo.fargate.incidents import HEALTHY, INCIDENTS
+from exporter.demo.fargate.plan import CLUSTER, Fargate
+from exporter.demo.fargate.run import connections
+from exporter.demo.fargate.world import FargateWorld
+from exporter.status import report, text
+
+from ..patience import until
+from ..world import close, poll, value
+
+WITHIN = 30.0  # seconds; only a slow machine needs them
+QUEUE = "notifications.fifo"
+Rehearse = Callable[[Fargate], AbstractContextManager[tuple[FargateWorld, App]]]
+
+
+@pytest.fixture
+def rehearse(monkeypatch: pytest.MonkeyPatch) -> Rehearse:
+    """Brings a plan to life, with an exporter beside it that has the demo's settings."""
+    for name, credential in CREDENTIALS.items():
+        monkeypatch.setenv(name, credential)
+
+    @contextmanager
+    def rehearse(plan: Fargate) -> Iterator[tuple[FargateWorld, App]]:
+        with Aws() as aws, FargateWorld(plan, aws, step=1) as world:
+            watching = app.build(config.parse({"connections": connections(plan, aws.url, 5)}))
+            world.fill()
+            world.start()
+            yield world, watching
+            close(watching)
+
+    return rehearse
+
+
+def over(watching: App) -> dict[str, list[str]]:
+    """What is over its limit after another poll: where → what the status page says."""
+    poll(watching, source="sqs")
+    found: dict[str, list[str]] = {}
+    for finding in report(watching.board).findings:
+        found.setdefault(finding.where, []).append(finding.says)
+    return found
+
+
+def shown(watching: App, name: str, **labels: str) -> float:
+    """The value of a series of the incident's queue, that must be there."""
+    number = value(watching, name, connection="sqs", queue=QUEUE, **labels)
+    assert number is not None
+    return number
+
+
+def test_healthy_world_is_quiet(rehearse: Rehearse) -> None:
+    """Jobs come and go, and nothing is over, or near, any limit."""
+    with rehearse(HEALTHY) as (_, watching):
+        for _ in range(4):
+            assert over(watching) == {}
+        until(lambda: over(watching) == {} and shown(watching, "jobs", state="reserved") > 0, WITHIN)
+        poll(watching, source="clock")
+        assert text(report(watching.board)).startswith("NOTHING IS OVER ITS LIMIT")
+
+
+def test_single_group(rehearse: Rehearse) -> None:
+    """One message group: of three tasks two have no job, while jobs wait and more arrive."""
+    with rehearse(INCIDENTS["single-group"].plan) as (_, watching):
+        until(lambda: over(watching) and shown(watching, "jobs", state="reserved") == 1, WITHIN)
+        until(lambda: "2 tasks without a job while jobs are ready" in over(watching).get(f"sqs/{QUEUE}", ()), WITHIN)
+        assert shown(watching, "jobs", state="ready") > 50
+        assert shown(watching, "ecs_running_tasks") == 3
+
+
+def test_scale_from_zero(rehearse: Rehearse) -> None:
+    """No task runs and none is wanted, while the oldest job is over its target and nothing is reserved."""
+    with rehearse(INCIDENTS["scale-from-zero"].plan) as (_, watching):
+        (said,) = over(watching)[f"sqs/{QUEUE}"]
+        assert said.startswith("oldest job 10m")
+        assert shown(watching, "ecs_running_tasks") == shown(watching, "ecs_desired_tasks") == 0
+        assert shown(watching, "jobs", state="reserved") == 0
+        assert shown(watching, "backlog_per_task") == shown(watching, "jobs", state="ready") >= 40
+
+
+def test_backlog_per_task(rehearse: Rehearse) -> None:
+    """More per task than can be done in time; each task that is added takes its share, and it is told to CloudWatch."""
+    plan = INCIDENTS["backlog-per-task"].plan
+    with rehearse(plan) as (world, watching):
+        assert any("waiting per task, 60 can be done in time" in said for said in over(watching)[f"sqs/{QUEUE}"])
+        before = shown(watching, "backlog_per_task")
+        assert shown(watching, "published_backlog_per_task") == before > 200
+        service = world.aws.ecs.services[CLUSTER, plan.services[0].name]
+        until(lambda: service.running >= 2, WITHIN)
+        poll(watching, source="sqs")
+        assert shown(watching, "backlog_per_task") < before * 0.6
+        assert shown(watching, "ecs_running_tasks") == service.running
+
+
+def test_dead_letters(rehearse: Rehearse) -> None:
+    """Messages that failed too often are put aside, more and more of them, beside a queue that looks well."""
+    with rehearse(INCIDENTS["dead-letters"].plan) as (_, watching):
+        until(lambda: over(watching) and shown(watching, "sqs_dead_letter_messages") >= 2, WITHIN)
+        assert any(said.endswith("dead letters") for said in over(watching)[f"sqs/{QUEUE}"])
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_incident_says_where_to_look(name: str) -> None:
+    """Each incident has a sentence on what happens and at least one line on where one sees it."""
+    incident = INCIDENTS[name]
+    assert incident.description.endswith(".")
+    assert incident.look_at
+    assert all(line.isprintable() for line in incident.look_at)
