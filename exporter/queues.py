@@ -49,6 +49,12 @@ OLDEST_RESERVED_AGE = Metric(
     "How long the job that is held longest has been held, expired ones included; 0 when none is held.",
     QUEUE,
 )
+PAUSED = Metric(
+    "laravel_queue_paused",
+    "Whether the queue is paused, by itself or with all others: its workers leave its jobs alone.",
+    QUEUE,
+    limit=Limit(0, "paused, oldest job {beside}", "LaravelQueuePausedWithBacklog", beside=OLDEST_JOB_AGE),
+)
 IMPLAUSIBLE = Metric(
     "laravel_queue_implausible_jobs",
     "Jobs whose times cannot be (before 2005, or over ten years ahead): counted in their state, left out of ages.",

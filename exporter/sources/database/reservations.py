@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from math import floor
 from typing import NamedTuple
 
 from ... import queues
 from ...model import Limit, Metric, Note, Sample
 from ...queues import OTHER, QUEUE
-from ...timing import Deadline
+from ...timing import BELIEF, Deadline
 from .. import payloads
-from .ledger import BUCKETS, NOTHING, Job, Ledger, Reading, Rules
+from .ledger import BUCKETS, Job, Key, Ledger, OfClass, OfQueue, Reading, Rules
+from .questions import MOST_HELD
 from .session import Pass, Row, Session
 
 REPEATED = Metric(
@@ -51,7 +53,7 @@ TIMEOUT = Metric(
 )
 NEWEST = Metric(
     "laravel_queue_last_reservation_timestamp_seconds",
-    "Unix time of the newest reservation seen, by its worker's clock. Absent if none was.",
+    "Unix time of the newest reservation seen, by its worker's clock unless that is ahead. Absent if none was.",
     QUEUE,
 )
 LEAD = Metric(
@@ -71,11 +73,13 @@ class Raw(NamedTuple):
 
     last_pass: Pass | None  # None if there is none that may be believed
     is_new: bool  # whether it brought new ids
-    now: int  # by the database's clock
+    now: float  # by the database's clock
+    began: float  # the same by ours, a little earlier
+    answered: float  # and a little later
     asked: frozenset[int]
     rows: list[Row]
     before: Ledger
-    pass_before: Pass | None
+    pass_before: Pass | None  # that was read
 
 
 class Reservations:
@@ -88,75 +92,116 @@ class Reservations:
 
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
-        rules = Rules(self.settings.retry_after_of, self.settings.worker_timeout_of, session.classes.shown)
-        self.ledger = Ledger(rules)
+        self.ledger = Ledger(
+            Rules(
+                self.settings.interval,
+                self.settings.retry_after_of,
+                self.settings.worker_timeout_of,
+                session.classes.shown,
+            )
+        )
         self.last_pass: Pass | None = None  # that was read
+        self.read_at = 0.0  # when the last reading began, on the monotonic clock
 
     @property
     def interval(self) -> float:
-        """Seconds until it should be asked again: few while a job may be handed out again soon."""
+        """Seconds until it should be asked again: few while a job may be handed out again soon, or a pass is due."""
         usual = self.settings.interval
-        return min(WATCH, usual) if self.ledger.nearly_long(usual) else usual
+        age_of_pass = self.read_at - self.last_pass.mono if self.last_pass else 0.0
+        return max(min(WATCH, usual), 0.0 if self.ledger.watched else usual - age_of_pass)
 
     def fetch(self, deadline: Deadline) -> Raw:
-        poll, session, before = self.session.poll(deadline), self.session, self.ledger
-        last_pass = session.last_pass if session.missed_passes < MISSED else None
+        poll, before, began = self.session.poll(deadline), self.ledger, self.session.clock.mono()
+        last_pass = self._believed_pass(began)
         is_new = last_pass is not None and last_pass is not self.last_pass
-        ids = (
-            (last_pass.held | before.held.keys())
-            if last_pass and is_new
-            else before.nearly_long(self.settings.interval)
-        )
-        rows = poll.ask("reservations", ids=[*ids], known=[*before.held], payload_read=payloads.READ)
-        return Raw(last_pass, is_new, int(poll.now), ids, rows, before, self.last_pass)
+        known = {key.id for key in before.held}
+        new = sorted(last_pass.held - known) if last_pass and is_new else []
+        asked = ([*known, *new] if is_new else [key.id for key in before.watched])[:MOST_HELD]
+        rows = poll.ask("reservations", ids=asked, new=new, payload_read=payloads.READ)
+        answered = self.session.clock.mono()
+        return Raw(last_pass, is_new, poll.now, began, answered, frozenset(asked), rows, before, self.last_pass)
+
+    def _believed_pass(self, mono: float) -> Pass | None:
+        """
+        The last pass over the table, unless nobody knows any more which jobs are held.
+
+        Where the database was silent, it may have been another collector that found out.
+        """
+        session, last_pass = self.session, self.session.last_pass
+        if last_pass is None or session.missed_passes >= MISSED:
+            return None
+        silence = mono - max(last_pass.mono, self.read_at)
+        return last_pass if silence <= BELIEF * self.settings.interval else None
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         if raw.last_pass is None:
             yield Note("nobody knows which jobs are held, as the jobs are not known", withholds=True)
             return
-        self.ledger, self.last_pass = raw.before.after(reading(raw, raw.last_pass), is_pass=raw.is_new), raw.last_pass
+        self.ledger = raw.before.after(reading(raw, raw.last_pass))
+        self.last_pass, self.read_at = raw.last_pass, raw.began
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
-        for queue in sorted({*raw.last_pass.queues.values()}):
-            yield from self._queue(queue, self.settings.connection_of(queue, self.session.name))
-        yield from self._classes(raw.before)
-        yield from self._told(raw.now)
+        past_timeout = self.ledger.past_timeout()
+        for queue, of in sorted(self.ledger.queues.items()):
+            yield from self._queue(queue, of, past_timeout[queue])
+        for (queue, job_class), of_class in self.ledger.classes.items():
+            yield from self._class(queue, job_class, of_class)
+        yield from self._notes(raw, raw.last_pass)
 
-    def _queue(self, queue: str, connection: str) -> Iterator[Sample]:
-        ledger = self.ledger
-        yield REPEATED(ledger.repeated[queue], connection, queue)
-        yield LENGTHS(ledger.lengths.get(queue, NOTHING), connection, queue)
-        yield PAST_TIMEOUT(ledger.past_timeout(queue), connection, queue)
-        for metric, known in ((NEWEST, ledger.newest), (LEAD, ledger.leads)):
-            if queue in known:
-                yield metric(known[queue], connection, queue)
-        if (queue, OTHER) not in ledger.long:
+    def _queue(self, queue: str, of: OfQueue, past_timeout: int) -> Iterator[Sample]:
+        connection = self.settings.connection_of(queue, self.session.name)
+        yield REPEATED(of.repeated, connection, queue)
+        yield LENGTHS(of.lengths, connection, queue)
+        yield PAST_TIMEOUT(past_timeout, connection, queue)
+        if of.newest is not None:
+            yield NEWEST(of.newest, connection, queue)
+        if of.lead is not None:
+            yield LEAD(of.lead, connection, queue)
+        if (queue, OTHER) not in self.ledger.classes:
             yield LONG(0, connection, queue, OTHER)
 
-    def _classes(self, before: Ledger) -> Iterator[Sample]:
-        for key, count in self.ledger.long.items():
-            shown = count if key in before.long else 0  # a counter born at 1 would hide that from increase()
-            yield LONG(shown, self.settings.connection_of(key[0], self.session.name), *key)
-        for (queue, job_class), timeout in self.ledger.timeouts.items():
-            connection = self.settings.connection_of(queue, self.session.name)
-            yield TIMEOUT(timeout.seconds, connection, queue, job_class)
+    def _class(self, queue: str, job_class: str, of: OfClass) -> Iterator[Sample]:
+        connection = self.settings.connection_of(queue, self.session.name)
+        # A counter that is born at 1 would hide that 1 from increase().
+        yield LONG(0 if of.is_new else of.long, connection, queue, job_class)
+        if of.timeout is not None:
+            yield TIMEOUT(of.timeout, connection, queue, job_class)
 
-    def _told(self, now: int) -> Iterator[Note]:
-        """A word about the last job that was handed out again, as a label cannot say which one it was."""
+    def _notes(self, raw: Raw, last_pass: Pass) -> Iterator[Note]:
+        if not last_pass.complete or len(self.ledger.held) >= MOST_HELD:
+            yield Note("not all jobs that are held are looked at one by one, so these numbers are lower bounds")
         last = self.ledger.last_repeat
-        if last and now - last.held.seen < TOLD:
+        if last and raw.now - last.held.seen < TOLD:  # no label can say which job it was
             yield Note(
-                f"{last.held.job_class} (id {last.id}, queue {last.held.queue!r}) was handed out again"
-                f" after {last.after} s, attempt {last.held.attempts}"
+                f"{last.held.job_class} (id {last.key.id}, queue {last.held.queue!r}) was handed out again"
+                f" after {last.after} s or more, attempt {last.held.attempts}"
             )
 
 
 def reading(raw: Raw, last_pass: Pass) -> Reading:
     """The answer, with the names that queues are shown under."""
-    before = raw.pass_before if raw.is_new else None
-    shown = last_pass.queues
-    rows = (
-        Job(row["id"], shown.get(row["queue"], OTHER), row["attempts"], row["reserved_at"], row["payload"])
+    names = last_pass.queues
+    jobs = tuple(
+        Job(
+            Key(row["id"], row["available_at"]),
+            names.get(row["queue"], OTHER),
+            row["attempts"],
+            row["reserved_at"],
+            row["payload"],
+            not_held_at(raw, row["id"]),
+        )
         for row in raw.rows
     )
-    since = before.now if before and before.complete else None
-    return Reading(raw.now, raw.asked, tuple(rows), frozenset(shown.values()), since)
+    queues = frozenset(names.values()) | {job.queue for job in jobs}
+    return Reading(floor(raw.now), raw.is_new, raw.asked, jobs, queues)
+
+
+def not_held_at(raw: Raw, id_: int) -> int | None:
+    """
+    When the pass before saw that nobody held this job, by the database's clock; None if it did not.
+
+    How long ago that was is told by our own clock: the other one may have been set meanwhile.
+    """
+    before = raw.pass_before
+    if before is None or not before.complete or id_ in before.held:
+        return None
+    return floor(raw.now - before.lag - (raw.answered - before.mono))
