@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
@@ -18,6 +20,8 @@ from exporter.status import report, text
 
 from ..patience import until
 from ..world import close, poll, value
+from .command import get, started
+from .test_command import PROGRAM, URL
 
 WITHIN = 30.0  # seconds; only a slow machine needs them
 QUEUE = "notifications.fifo"
@@ -115,3 +119,16 @@ def test_incident_says_where_to_look(name: str) -> None:
     assert incident.description.endswith(".")
     assert incident.look_at
     assert all(line.isprintable() for line in incident.look_at)
+
+
+def test_as_a_command() -> None:
+    """It needs no PostgreSQL, asks no account but its own, shows the incident, and ends at Ctrl-C."""
+    environment = os.environ | {"AWS_PROFILE": "production", "AWS_ENDPOINT_URL": "http://127.0.0.1:9"}
+    with started("--incident", "scale-from-zero", program=PROGRAM, environment=environment) as demo:
+        assert demo.read().startswith("starting SQS, CloudWatch and ECS in miniature")
+        demo.read("incident scale-from-zero")
+        until(lambda: re.search(f"sqs/{QUEUE} +oldest job 1[01]m", get(URL)), WITHIN)
+        demo.interrupt()
+        assert demo.end() == 0
+        assert demo.lines[-1] == "stopped; nothing is left behind"
+        assert not any("PostgreSQL" in line for line in demo.lines)

@@ -16,11 +16,13 @@ from exporter.settings import Settings
 from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
 from exporter.sources.database.settings import Database
+from exporter.sources.sqs import source as sqs
+from exporter.sources.sqs.settings import Sqs
 
 from . import sample
 
 README = Path(__file__).parents[2] / "README.md"
-METRICS: tuple[Metric, ...] = (*database.METRICS, *clock.METRICS, *exposition.METRICS)
+METRICS: tuple[Metric, ...] = (*database.METRICS, *sqs.METRICS, *clock.METRICS, *exposition.METRICS)
 NAMES = {"queues": "QUEUE", "pools": "POOL"}  # what stands for a key that the user chooses
 APART = ("connections", "config_file")  # a table of its own, and a file of its own
 
@@ -41,8 +43,10 @@ def metrics() -> str:
 def settings() -> str:
     """One table for the file, one for a connection of each driver."""
     head = ("setting", "default", "meaning")
-    connection = "A connection of the driver `database`, under `connections.NAME`:"
-    return f"{table(head, *rows(Config))}\n{connection}\n\n{table(head, *rows(Database))}"
+    tables = [table(head, *rows(Config))]
+    for driver, model in (("database", Database), ("sqs", Sqs)):
+        tables += [f"A connection of the driver `{driver}`, under `connections.NAME`:\n", table(head, *rows(model))]
+    return "\n".join(tables)
 
 
 def rows(model: type[Settings], path: str = "") -> Iterator[tuple[str, ...]]:
@@ -68,7 +72,7 @@ def default(field: FieldInfo) -> str:
     value = field.get_default(call_default_factory=True)
     if value is PydanticUndefined:
         return "needed"
-    if value in (None, (), {}) or isinstance(value, Settings):
+    if value in (None, "", (), {}) or isinstance(value, Settings):
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"

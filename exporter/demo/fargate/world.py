@@ -18,6 +18,7 @@ from .plan import CLUSTER, Fargate, Service
 
 POLL = 0.5  # seconds between two looks of an idle task
 TELL = 5.0  # seconds between two numbers for CloudWatch; AWS takes a minute
+LATE = 2.0  # seconds that they are about the past, as moto shows none of this second; AWS's are minutes late
 SCALE = 10.0  # seconds between two steps of the scaling; AWS takes a minute
 ENDING = 3.0  # seconds that a thread may take to end
 
@@ -131,17 +132,12 @@ class FargateWorld:
         with self.lock:
             oldest = min(self.waiting[service.queue].values(), default=now)
             deleted, self.deleted[service.queue] = self.deleted[service.queue], 0
-        dimensions = [{"Name": "QueueName", "Value": service.queue}]
+        about = {
+            "Dimensions": [{"Name": "QueueName", "Value": service.queue}],
+            "Timestamp": datetime.fromtimestamp(now - LATE, UTC),
+        }
         numbers = {"ApproximateAgeOfOldestMessage": now - oldest, "NumberOfMessagesDeleted": deleted}
-        data = [
-            {
-                "MetricName": name,
-                "Dimensions": dimensions,
-                "Timestamp": datetime.fromtimestamp(now, UTC),
-                "Value": value,
-            }
-            for name, value in numbers.items()
-        ]
+        data = [about | {"MetricName": name, "Value": value} for name, value in numbers.items()]
         self.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
     def scale(self, service: Service) -> None:
