@@ -121,9 +121,19 @@ class World:
                 key: value if isinstance(value, str) else json.dumps(value) for key, value in attributes.items()
             }
             url = str(sqs.create_queue(QueueName=name, Attributes=fifo | attributes)["QueueUrl"])
-            for number in range(messages):
-                one = {"MessageGroupId": f"g{number % groups}", "MessageDeduplicationId": str(number)} if fifo else {}
-                sqs.send_message(QueueUrl=url, MessageBody="{}", **one)
+            for first in range(0, messages, 10):
+                sqs.send_message_batch(
+                    QueueUrl=url,
+                    Entries=[
+                        {"Id": str(number), "MessageBody": "{}"}
+                        | (
+                            {"MessageGroupId": f"g{number % groups}", "MessageDeduplicationId": str(number)}
+                            if fifo
+                            else {}
+                        )
+                        for number in range(first, min(first + 10, messages))
+                    ],
+                )
             return url
 
     def receive(self, url: str) -> list[Any]:
