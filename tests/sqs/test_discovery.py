@@ -149,3 +149,15 @@ def test_a_dead_letter_queue_that_is_found_is_no_queue(world: World) -> None:
         assert value(app, "queues", connection="sqs") == 1
         assert value(app, "sqs_dead_letter_messages", queue="mail") == 2
         assert world.cloud.operations() == ["ListQueues", "GetQueueAttributes", "GetQueueAttributes"]
+
+
+def test_a_thousand_failures_are_ten_and_the_rest(world: World) -> None:
+    """Each poll tells the first ten queues by name, and how many more have failed for the same reason."""
+    account = Account(world.aws.prefix, [f"q{number}" for number in range(200)])
+    world.cloud.mood = lambda asked: error("AccessDenied") if "/q1" in asked.body else account(asked)
+    with watch(world, discover="q", timeout="30s") as app:
+        poll(app, "queues", source="sqs")
+        notes = state(app, "queues", "sqs").notes
+        assert len(notes) == 11
+        assert notes[-1] == "permission: 101 more"
+        assert value(app, "queues", connection="sqs") == 200

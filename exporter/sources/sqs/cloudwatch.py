@@ -139,7 +139,7 @@ class CloudWatch:
             yield from self._age(queue, raw.numbers[queue, AGE], now)
             yield metrics.SENT(self.past.sent[queue], self.session.name, queue)
             yield metrics.DELETED(self.past.deleted[queue], self.session.name, queue)
-        yield from raw.failures
+        yield from parts.told(raw.failures)
 
     def _pace(self, queue: str, raw: Raw, until: int) -> float | None:
         return seconds_per_job(self.session.history, queue, raw.numbers[queue, DELETED], until)

@@ -117,7 +117,7 @@ class Ecs:
                 idle = self.idle[where]
                 yield metrics.IDLE_TASKS(min(idle) if len(idle) == IDLE_POLLS else 0, self.session.name, queue)
         self.session.backlogs = backlogs
-        yield from raw.failures
+        yield from parts.told(raw.failures)
 
     def _tasks(self, queue: str, tasks: Tasks) -> Iterator[Sample]:
         at = (self.session.name, queue)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from ...errors import SourceError
@@ -11,6 +12,7 @@ from ...timing import Deadline
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
+MOST_TOLD = 10
 ASKING = 0.9  # share of a poll's time for requests: what was answered by then must not come too late
 ONE = 3  # what is left of that time is shared among so many, so that one without an answer leaves some for the next
 
@@ -39,6 +41,13 @@ def whole(failures: Sequence[SourceError]) -> SourceError:
     """The failure of a question of which every part has failed."""
     others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
     return SourceError(failures[0].reason, f"{failures[0]}{others}")
+
+
+def told(failures: Sequence[SourceError]) -> Iterator[SourceError]:
+    """The failures of parts, the first few by name and all others together: nobody reads a thousand lines."""
+    yield from failures[:MOST_TOLD]
+    for reason, more in Counter(failure.reason for failure in failures[MOST_TOLD:]).items():
+        yield SourceError(reason, f"{more} more")
 
 
 def of(part: str, failure: SourceError) -> SourceError:

@@ -70,4 +70,4 @@ class Publish:
             yield metrics.PUBLISHED(backlog, self.session.name, queue)
         if not raw.published:
             yield Note("there is no fresh backlog per task, so nothing was published")
-        yield from raw.failures
+        yield from parts.told(raw.failures)

@@ -75,7 +75,7 @@ class Queues:
         if self.settings.discover is None:
             return []
         try:
-            urls = self._listed(asking)
+            urls = self._listed(asking.share(parts.ONE))
         except SourceError as failure:
             if failure.unreachable or not (self.found or self.named):
                 raise
@@ -163,7 +163,7 @@ class Queues:
             yield from self._dead(queue, together, raw)
         for queue, answer in own.items():
             yield from self._kind(queue, answer)
-        yield from raw.failures
+        yield from parts.told(raw.failures)
 
     def _tell(self, raw: Raw, own: Mapping[str, Queue]) -> None:
         """Tell the other collectors what there is."""
