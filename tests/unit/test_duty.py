@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -136,6 +137,7 @@ def test_without_a_duty_failures_cost_no_more_than_their_pause(hand: HandClock) 
     """Whoever sells its time by the request is asked again after the usual pause, however long a failure took."""
     heals = hand.mono + HOUR / 2
     stage = Stage(hand, Scripted(hand, lambda now: Act(0.01) if now >= heals else fails("timeout", 10), interval=60))
+    stage.poller.source = replace(stage.source, timeout=10.0)
     stage.play(HOUR / 2 + 61)
     assert stage.state().up
     assert stage.state().polls == 1 + (HOUR / 2 + 60) / 60
