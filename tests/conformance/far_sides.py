@@ -153,7 +153,7 @@ FAR_SIDES = {
     "database": FarSide(
         database,
         {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
-        allowed_meanwhile=frozenset({"statistics", "activity", "sizes"}),
+        allowed_meanwhile=frozenset({"statistics", "activity", "sizes", "locks"}),
     ),
     "sqs": FarSide(
         sqs,

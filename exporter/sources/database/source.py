@@ -12,13 +12,15 @@ from ...timing import Clock
 from ..readings import Readings
 from .activity import Activity
 from .jobs import Jobs, queue_settings
+from .locks import Locks
+from .pop import Pop
 from .session import Session
 from .settings import Database
 from .signals import Signals
 from .sizes import Sizes
 from .statistics import Statistics
 
-COLLECTORS = (Jobs, Statistics, Activity, Sizes, Signals)
+COLLECTORS = (Jobs, Statistics, Activity, Sizes, Locks, Signals, Pop)
 TABLES = {"failed_jobs": "failed_table", "signals": "cache"}  # collector → the setting of its table; null for none
 SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
