@@ -84,7 +84,7 @@ INCIDENTS = {
         ),
     ),
     "database-bound": Incident(
-        "Somebody has raised the workers to sixteen, and the database can do no more: each pop has to pass 40,000 jobs"
+        "Somebody has raised the workers to sixteen, and the database can do no more: each pop has to pass 60,000 jobs"
         " of another queue, and with more workers it only takes longer. (PostgreSQL has one core and 8 MB of memory"
         " here, so that sixteen are enough for that, and the rest of the machine stays free.)",
         (
@@ -98,7 +98,7 @@ INCIDENTS = {
             targets={"default": 60, "imports": 7200},
             pools=(Pool("default", ("default",), workers=16), Pool("imports", ("imports",), workers=1)),
             arrivals=(Arrivals("default", VISIT, per_second=40),),
-            backlogs=(Backlog("imports", ROW, 40_000, oldest=600), Backlog("default", VISIT, 4_000, oldest=30)),
+            backlogs=(Backlog("imports", ROW, 60_000, oldest=600), Backlog("default", VISIT, 4_000, oldest=30)),
             server={"shared_buffers": "8MB"},
             cores=1,
         ),
