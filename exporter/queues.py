@@ -67,6 +67,17 @@ RETRIED = Metric(
     limit=Limit(100, "{value:job} waiting for another try, limit {bound}", "LaravelQueueRetryStorm"),
 )
 ATTEMPTS_MAX = Metric("laravel_queue_attempts_max", "The most attempts that a job of this queue has had.", QUEUE)
+FAILED = Metric(
+    "laravel_queue_failed_jobs",
+    "Failed jobs that are kept, for somebody to retry or forget them. Counted now and then.",
+    QUEUE,
+)
+FAILED_TOTAL = Metric(
+    "laravel_queue_failed_jobs_total",
+    "Jobs that failed for good since the exporter started, by class; a class is 0 at the poll that first finds it.",
+    (*QUEUE, "job_class"),
+    "counter",
+)
 QUEUES = Metric("laravel_queue_queues", "Queues watched, named and found.", ("connection",))
 CONNECTION_INFO = Metric("laravel_queue_connection_info", "1 for each connection watched.", ("connection", "driver"))
 

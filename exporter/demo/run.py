@@ -5,12 +5,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import psycopg
 
 from .. import app, config
+from ..app import App
 from ..errors import ConfigError
 from . import prometheus
 from .fargate import incidents as fargate
@@ -22,7 +24,8 @@ from .world import World
 
 LISTEN = "127.0.0.1:10087"
 INTERVAL = 5  # seconds, so that one need not wait long to see something
-SERVER = {"autovacuum_naptime": "5s"}  # whatever the plan says of the rest
+DUTY = 0.05  # asked three times as often as in life, and from the process that plays the world, an answer costs more
+SERVER = {"autovacuum_naptime": "5s", "shared_buffers": "128MB"}  # whatever the plan says of the rest
 APPLICATION, EXPORTER = "laravel", "queue_exporter"  # roles
 ROLES = (
     f"CREATE ROLE {APPLICATION} LOGIN",
@@ -62,7 +65,7 @@ def run(incident: str | None, say: Say, stop: Event) -> None:
     """Start everything, the exporter last; end everything in the opposite order."""
     connections, begin = on_aws(incident) if incident in fargate.INCIDENTS else on_postgres(incident)
     settings = config.parse({"web": {"listen": LISTEN}, "connections": connections})
-    wired = app.build(settings)
+    wired = exporter(settings)
     with ExitStack() as ended:
         server = app.listen(wired, settings)  # before anything else: a port in use is told at once
         ended.callback(server.stop)
@@ -91,7 +94,7 @@ def on_postgres(incident: str | None) -> tuple[dict[str, Any], Begin]:
     def begin(ended: ExitStack, say: Say) -> None:
         say("starting PostgreSQL in a temporary folder")
         try:
-            postgres = ended.enter_context(Postgres(settings=SERVER | dict(plan.server), port=port))
+            postgres = ended.enter_context(server_of(plan, port))
         except StartError as error:
             raise ConfigError(f"demo: {error}") from None
         say("creating Laravel's tables")
@@ -102,6 +105,19 @@ def on_postgres(incident: str | None) -> tuple[dict[str, Any], Begin]:
     dsn = f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"
     connections: dict[str, Any] = exporter_settings(plan, dsn)["connections"]
     return connections, begin
+
+
+def exporter(settings: config.Config) -> App:
+    """The exporter; of the database's time it may take more than in life."""
+    wired = app.build(settings)
+    for poller in wired.pollers:
+        poller.source = replace(poller.source, duty=max(DUTY, poller.source.duty))
+    return wired
+
+
+def server_of(plan: Plan, port: int | None = None) -> Postgres:
+    """The plan's PostgreSQL. Raises `StartError`."""
+    return Postgres(settings=SERVER | dict(plan.server), port=port, cores=plan.cores)
 
 
 def create(postgres: Postgres, world: World) -> None:

@@ -11,13 +11,16 @@ from pydantic_core import PydanticUndefined
 
 from exporter import exposition
 from exporter.config import Config
-from exporter.model import Metric
+from exporter.demo.fargate.incidents import INCIDENTS as ON_AWS
+from exporter.demo.incidents import INCIDENTS
+from exporter.model import PREFIX, Limit, Metric
 from exporter.settings import Settings
 from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
 from exporter.sources.database.settings import Database
 from exporter.sources.sqs import source as sqs
 from exporter.sources.sqs.settings import Sqs
+from exporter.status import amount
 
 from . import sample
 
@@ -38,6 +41,46 @@ def metrics() -> str:
     """Every metric once, in the order of their sources."""
     rows = [(f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), m.help) for m in METRICS]
     return table(("metric", "type", "labels", "meaning"), *dict.fromkeys(rows))
+
+
+def incidents() -> str:
+    """Every incident that can be rehearsed."""
+    rows = [(f"`{name}`", each.description) for name, each in INCIDENTS.items()]
+    rows += [(f"`{name}`", each.description) for name, each in ON_AWS.items()]
+    return table(("incident", "what happens"), *rows)
+
+
+class Blank:
+    """What stands for a number in a sentence."""
+
+    def __format__(self, noun: str) -> str:
+        return f"… {noun}s" if noun else "…"
+
+
+def limits() -> str:
+    """Every limit that status compares with, in the order of their sources."""
+    blank = Blank()
+    said = (
+        (
+            f"`{m.name.removeprefix(PREFIX)}`",
+            over(m, m.limit),
+            m.limit.says.format(value=blank, bound=blank, beside=blank),
+        )
+        for m in dict.fromkeys(METRICS)
+        if m.limit
+    )
+    return table(("metric (`laravel_queue_…`)", "over its limit", "what `status` says"), *said)
+
+
+def over(metric: Metric, limit: Limit) -> str:
+    """When a metric is over its limit, and from where on that is near."""
+    bound = limit.bound
+    shown = f"`{bound.name.removeprefix(PREFIX)}`" if isinstance(bound, Metric) else amount(metric, bound)
+    when = f"`{limit.where[1]}` above" if limit.where else "off by more than" if limit.either_way else "above"
+    said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
+    if limit.least:
+        said += f", if over {amount(metric, limit.least)}"
+    return said if limit.soon == 1 else f"{said}; near from {100 * limit.soon:.0f} % of that"
 
 
 def settings() -> str:
@@ -81,7 +124,13 @@ def default(field: FieldInfo) -> str:
 
 def written(readme: str) -> str:
     """The README with its sample and its tables as they are now."""
-    for name, text in (("status", sample.page()), ("metrics", metrics()), ("settings", settings())):
+    for name, text in (
+        ("status", sample.page()),
+        ("incidents", incidents()),
+        ("limits", limits()),
+        ("metrics", metrics()),
+        ("settings", settings()),
+    ):
         before, begin, rest = readme.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- /{name} -->\n")
         if not (begin and end):

@@ -11,19 +11,23 @@ from ...source import Collector, Source
 from ...timing import Clock
 from ..readings import Readings
 from .activity import Activity
+from .failed_jobs import FailedJobs
 from .jobs import Jobs, queue_settings
 from .locks import Locks
 from .pop import Pop
+from .reservations import Reservations
 from .session import Session
 from .settings import Database
 from .signals import Signals
 from .sizes import Sizes
 from .statistics import Statistics
 
-COLLECTORS = (Jobs, Statistics, Activity, Sizes, Locks, Signals, Pop)
+COLLECTORS = (Jobs, Reservations, FailedJobs, Statistics, Activity, Sizes, Locks, Signals, Pop)
 TABLES = {"failed_jobs": "failed_table", "signals": "cache"}  # collector → the setting of its table; null for none
 SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
-METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
+METRICS: tuple[Metric, ...] = tuple(
+    dict.fromkeys((*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics)))
+)
 DUTY = 0.01  # share of a database's time that all questions together may take
 
 

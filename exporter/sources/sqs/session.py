@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from ...queues import OTHER
 from ...timing import Clock, Deadline
 from ..remembered import Remembered
 from .aws import Aws, Service
@@ -39,7 +40,7 @@ class Session:
     def __init__(self, name: str, settings: Sqs, aws: Aws | None = None, clock: Clock = Clock()) -> None:
         self.name, self.settings, self.clock = name, settings, clock
         self.aws = aws or Aws(settings)
-        self.remembered = Remembered(settings.queues)
+        self.remembered = Remembered(settings.queues, lambda _: OTHER)
         self.addresses: Mapping[str, str] = {}  # queue → URL, of all that answered last
         self.history: deque[Counts] = deque()  # the newest last
         self.ages_are_told = settings.cloudwatch is not None  # by CloudWatch: so while it answers
