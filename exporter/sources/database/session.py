@@ -20,10 +20,10 @@ from ...model import Note
 from ...timing import BELIEF, Clock, Deadline
 from ..classes import JobClasses
 from ..readings import Reading, Readings
+from ..remembered import Remembered
 from .connection import Connection, connect
 from .errors import question_failed
 from .questions import message, names
-from .remembered import Remembered
 from .settings import Database
 
 APPLICATION_NAME = "queue-exporter"

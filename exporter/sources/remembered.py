@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from ...queues import OTHER
+from ..queues import OTHER
 
 MOST = 100  # found queues that are shown under their own names
 KEPT = 3600.0  # seconds for which a queue that has no rows any more still says zero
