@@ -19,6 +19,7 @@ from .poller import Poller
 from .server import Server, open_server
 from .source import Source
 from .sources.readings import Readings
+from .sources.redis.settings import Redis
 from .timing import Clock
 from .web import Gate
 
@@ -33,9 +34,14 @@ def sources(config: Config, clock: Clock = Clock(), *, once: bool = False) -> It
     """A source for each connection, and the clocks. A driver is imported only where it is configured."""
     readings = Readings(clock)
     for name, connection in config.connections.items():
-        from .sources.database import source as database
+        if isinstance(connection, Redis):
+            from .sources.redis import source as redis
 
-        yield database.open(name, connection, readings, clock, once=once)
+            yield redis.open(name, connection, readings, clock, once=once)
+        else:
+            from .sources.database import source as database
+
+            yield database.open(name, connection, readings, clock, once=once)
     from .sources.clock import source as clocks
 
     yield clocks.open(config.clock, readings, clock)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from . import documents
 from .documents import Complaint
@@ -16,10 +16,12 @@ from .errors import ConfigError
 from .settings import OR_EMPTY, Name, Settings, check, refuse
 from .sources.clock.settings import ClockSettings
 from .sources.database.settings import Database
+from .sources.redis.settings import Redis
 from .web import WebConfig, from_file
 
 DSN = "QUEUE_EXPORTER_DSN"  # the environment variable that is enough
-DRIVERS = ("database",)
+Driver = Database | Redis  # the settings of one connection
+DRIVERS: dict[str, type[Driver]] = {"database": Database, "redis": Redis}
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:\[\]]*):([0-9]{1,5})")
 
 
@@ -54,15 +56,18 @@ def not_clock(name: str) -> str:
     return name
 
 
-def known_driver(connection: object) -> object:
-    """Without a driver nothing else about a connection can be checked."""
-    if isinstance(connection, Mapping) and connection.get("driver") not in DRIVERS:
+def by_driver(connection: object, info: ValidationInfo) -> Driver:
+    """The settings of one connection. Without a driver nothing else about it can be checked."""
+    if not isinstance(connection, Mapping):
+        raise refuse(Complaint((), "expected a mapping"))
+    driver = connection.get("driver")
+    if not isinstance(driver, str) or driver not in DRIVERS:
         raise refuse(Complaint(("driver",), f"expected one of: {', '.join(DRIVERS)}"))
-    return connection
+    return DRIVERS[driver].model_validate(connection, context=info.context)
 
 
 ConnectionName = Annotated[Name, AfterValidator(not_clock)]
-Connection = Annotated[Database, BeforeValidator(known_driver)]
+Connection = Annotated[Driver, BeforeValidator(by_driver)]
 
 
 class Config(Settings):
@@ -74,7 +79,7 @@ class Config(Settings):
 
     @field_validator("connections")
     @classmethod
-    def each_queue_once(cls, connections: dict[str, Database]) -> dict[str, Database]:
+    def each_queue_once(cls, connections: dict[str, Driver]) -> dict[str, Driver]:
         """Laravel's name of a connection stands in the labels, so no two places may give one."""
         if not connections:
             raise ValueError("expected at least one connection of config/queue.php")

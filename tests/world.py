@@ -14,6 +14,7 @@ from exporter import app, config
 from exporter.app import App
 from exporter.board import Key, State
 from exporter.demo import laravel
+from exporter.sources.database.settings import Database
 from exporter.timing import Clock
 
 
@@ -53,6 +54,13 @@ def settings(dsn: str, **changes: Any) -> config.Config:
     """Settings of one connection called `database`."""
     connection = {"driver": "database", "dsn": dsn} | changes
     return config.parse({"web": {"listen": "127.0.0.1:0"}, "connections": {"database": connection}})
+
+
+def database_of(settings: config.Config, name: str = "database") -> Database:
+    """The settings of this connection, which is a database."""
+    connection = settings.connections[name]
+    assert isinstance(connection, Database)
+    return connection
 
 
 def watch(dsn: str, clock: Clock = Clock(), **changes: Any) -> App:

@@ -16,7 +16,7 @@ from exporter.sources.database.activity import HIDDEN, WAIT_TYPES, WAITING, pool
 from exporter.timing import Deadline
 
 from ..patience import until
-from ..world import add_jobs, poll, settings, state, states, value, watched
+from ..world import add_jobs, database_of, poll, settings, state, states, value, watched
 
 Db = psycopg.Connection[Any]
 
@@ -150,7 +150,7 @@ def test_a_pool_is_recognised_by_all_that_is_given(
     pool: dict[str, str], program: str | None, role: str, fits: bool
 ) -> None:
     """A pattern and a role must both fit where both are given; in a pattern * and ? alone mean something else."""
-    pools = settings("host=db", pools={"a": pool}).connections["database"].pools
+    pools = database_of(settings("host=db", pools={"a": pool})).pools
     assert pool_of({"application_name": program, "role": role}, pools) == ("a" if fits else "other")
 
 

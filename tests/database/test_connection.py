@@ -20,7 +20,7 @@ from exporter.timing import Deadline
 
 from ..conftest import debian_postgres
 from ..patience import until
-from ..world import HandClock, add_jobs, create_jobs, poll, settings, state, states, value, watched
+from ..world import HandClock, add_jobs, create_jobs, database_of, poll, settings, state, states, value, watched
 from .onlooker import Db, ours, terminate
 from .proxies import Proxy
 
@@ -54,7 +54,7 @@ def within(seconds: float) -> Deadline:
 @contextmanager
 def opened(dsn: str, **changes: object) -> Iterator[Session]:
     """A session as the collectors share one."""
-    session = Session("database", settings(dsn, **changes).connections["database"], Readings())
+    session = Session("database", database_of(settings(dsn, **changes)), Readings())
     yield session
     session.close()
 

@@ -13,7 +13,7 @@ from exporter.sources.database.questions import message, names
 from exporter.sources.database.session import APPLICATION_NAME
 
 from ..patience import until
-from ..world import HandClock, add_jobs, poll, series, settings, state, states, value, watched
+from ..world import HandClock, add_jobs, database_of, poll, series, settings, state, states, value, watched
 from .onlooker import Db, terminate
 
 Pair = tuple[str, str]
@@ -225,5 +225,5 @@ def test_a_question_that_somebody_cancelled_took_not_too_long(dsn18: str, db18: 
 
 def test_a_last_moment_is_not_without_limit() -> None:
     """When hardly any time is left the server's limits are a millisecond, and not 0, which would be none at all."""
-    text = message("sizes", names(settings("host=db").connections["database"]), 0.0001).as_string()
+    text = message("sizes", names(database_of(settings("host=db"))), 0.0001).as_string()
     assert text.count(" 1)::bigint::text, true)") == 2

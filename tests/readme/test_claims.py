@@ -13,7 +13,7 @@ import yaml
 from exporter import config
 from exporter.demo.postgres import Postgres
 
-from ..world import add_jobs, poll, state, states, value, watched
+from ..world import add_jobs, database_of, poll, state, states, value, watched
 from .blocks import README, block
 from .tables import METRICS
 
@@ -102,7 +102,7 @@ def test_settings_are_accepted(tmp_path: Path) -> None:
     secret.write_text("a secret")
     (tmp_path / "file.yml").write_text(text.replace("/run/secrets/queue-exporter", str(secret)))
     settings = config.load(tmp_path / "file.yml", {})
-    connection = settings.connections["database"]
+    connection = database_of(settings)
     assert connection.connection_of("exports", "database") == "database-long"
     assert connection.retry_after_of("exports") == 1500
     assert connection.pools["default"].queues == ("default",)

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from exporter import config
 from exporter.errors import ConfigError
 
+from ..world import database_of
+
 NASTY = "a#b@c:d/e%f=g{h}&i j'k\"l\\m é"  # of case 17
 FORM = "expected postgresql://user@host:5432/database or host=… dbname=… user=…"
 
@@ -20,7 +22,7 @@ FORM = "expected postgresql://user@host:5432/database or host=… dbname=… use
 def parameters(dsn: str) -> dict[str, Any]:
     """What libpq is given for this DSN. Raises `ConfigError`."""
     settings = config.parse({"connections": {"database": {"driver": "database", "dsn": dsn}}})
-    return settings.connections["database"].parameters()
+    return database_of(settings).parameters()
 
 
 def refused(dsn: str) -> str:

@@ -9,6 +9,7 @@ import pytest
 from exporter import config
 from exporter.errors import ConfigError
 
+from ..world import database_of
 from .complaints import complaint, complaints, load
 
 EXAMPLE = """
@@ -42,7 +43,7 @@ def test_the_example(tmp_path: Path) -> None:
     (tmp_path / "web.yml").write_text(f"basic_auth_users: {{prometheus: $2y$10${'a' * 53}}}")
     (tmp_path / "secret").write_text("hunter2\n")
     settings = config.load(tmp_path / "queue.yml", {})
-    database = settings.connections["database"]
+    database = database_of(settings)
     assert list(settings.web.config_file.basic_auth_users) == ["prometheus"]
     assert database.parameters() == {
         "host": "db.internal", "dbname": "app", "user": "queue_exporter", "password": "hunter2",
@@ -67,7 +68,7 @@ def test_the_example(tmp_path: Path) -> None:
 
 def test_parts_that_can_be_switched_off() -> None:
     """Null means none: no failed_jobs table, no cache."""
-    database = load("connections: {d: {driver: database, failed_table: null, cache: null}}").connections["d"]
+    database = database_of(load("connections: {d: {driver: database, failed_table: null, cache: null}}"), "d")
     assert (database.failed_table, database.cache) == (None, None)
 
 

@@ -9,6 +9,7 @@ import pytest
 from exporter import config
 from exporter.errors import ConfigError
 
+from ..world import database_of
 from .complaints import ONE, complaint, complaints, load
 
 LAUGHS = "a: &a [1,1,1,1,1,1,1,1,1]\n" + "".join(
@@ -75,7 +76,7 @@ def test_what_never_ends_is_not_read_to_its_end() -> None:
 
 def test_a_byte_order_mark_is_no_part_of_the_first_key() -> None:
     """Some editors write one."""
-    assert load(b"\xef\xbb\xbf" + ONE.encode()).connections["database"].table == "jobs"
+    assert database_of(load(b"\xef\xbb\xbf" + ONE.encode())).table == "jobs"
 
 
 def test_no_piece_of_a_secret_is_quoted_from_broken_yaml() -> None:

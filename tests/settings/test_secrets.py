@@ -12,6 +12,7 @@ from exporter import config
 from exporter.errors import ConfigError
 from exporter.logs import Secrets
 
+from ..world import database_of
 from .complaints import ONE, complaint, load
 
 SECRET = "hunter2 'quoted' \\ é"
@@ -29,21 +30,21 @@ def in_file(folder: Path, content: bytes) -> Path:
 def test_a_secret_is_read_from_a_file(tmp_path: Path, content: str) -> None:
     """What an editor or `echo` adds at its end is no part of it; a space inside is."""
     file = in_file(tmp_path, content.encode())
-    settings = load(f"{ONE}    password_file: {file}\n").connections["database"]
+    settings = database_of(load(f"{ONE}    password_file: {file}\n"))
     assert settings.parameters() == {"password": SECRET}
 
 
 def test_a_dsn_is_read_from_a_file(tmp_path: Path) -> None:
     """A DSN is as secret as the password in it."""
     file = in_file(tmp_path, b"postgresql://watcher:hunter2@db.internal/app\n")
-    settings = load(f"{ONE}    dsn_file: {file}\n").connections["database"]
+    settings = database_of(load(f"{ONE}    dsn_file: {file}\n"))
     assert settings.parameters() == {"host": "db.internal", "dbname": "app", "user": "watcher", "password": "hunter2"}
 
 
 def test_a_password_stands_above_the_one_in_the_dsn(tmp_path: Path) -> None:
     """With both, the one that is given by itself is used."""
     settings = load(f"{ONE}    dsn: host=db password=old\n    password_file: {in_file(tmp_path, b'new')}\n")
-    assert settings.connections["database"].parameters()["password"] == "new"
+    assert database_of(settings).parameters()["password"] == "new"
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_paths_start_at_the_settings_file(tmp_path: Path, monkeypatch: pytest.Mo
     file = tmp_path / "queue.yml"
     file.write_text(f"{ONE}    password_file: secret\n")
     monkeypatch.chdir("/")
-    assert config.load(file, {}).connections["database"].parameters() == {"password": "hunter2"}
+    assert database_of(config.load(file, {})).parameters() == {"password": "hunter2"}
 
 
 @pytest.mark.parametrize("setting", ["dsn", "password"])
@@ -113,7 +114,7 @@ FORMS = {
 def test_case_19_settings_can_be_printed(form: str) -> None:
     """Case 19. No way to print, dump or copy the settings as text shows a secret, whatever form it came in."""
     settings = load(f"{ONE}    {form}\n", ENV)
-    database = settings.connections["database"]
+    database = database_of(settings)
     for shown in (repr(settings), str(settings), settings.model_dump_json(), f"{database!r} {database.__dict__}"):
         assert "hunter2" not in shown
         assert "%68unter2" not in shown

@@ -7,6 +7,7 @@ import pytest
 from exporter import config
 from exporter.errors import ConfigError
 
+from ..world import database_of
 from .complaints import ONE, complaint, complaints, load
 
 
@@ -26,7 +27,7 @@ from .complaints import ONE, complaint, complaints, load
 def test_variables(written: str, meant: str) -> None:
     """`${NAME}` is replaced, `${NAME:-default}` has a default that also stands for an empty variable, as in a shell."""
     settings = load(f'{ONE}    table: "{written}"\n', {"TABLE": "from_env", "EMPTY": ""})
-    assert settings.connections["database"].table == meant
+    assert database_of(settings).table == meant
 
 
 def test_a_variable_stays_one_value() -> None:
@@ -79,8 +80,9 @@ def test_bytes_in_a_variable_that_are_no_text() -> None:
 def test_a_dsn_alone_is_enough() -> None:
     """With no file, the table `jobs` of that database is watched with Laravel's defaults."""
     settings = config.load(None, {"QUEUE_EXPORTER_DSN": "postgresql://db.internal/app"})
-    (name,), (database,) = settings.connections, settings.connections.values()
-    assert (name, database.table, database.schema_, database.retry_after) == ("database", "jobs", "public", 90)
+    database = database_of(settings)
+    assert [*settings.connections] == ["database"]
+    assert (database.table, database.schema_, database.retry_after) == ("jobs", "public", 90)
     assert database.parameters() == {"host": "db.internal", "dbname": "app"}
     assert (settings.web.listen, settings.clock.ntp) == ("0.0.0.0:10087", ())
 
@@ -107,5 +109,5 @@ def test_without_a_dsn_the_variables_of_libpq_count(monkeypatch: pytest.MonkeyPa
     """Nothing is handed to libpq that would stand before PGHOST and the others; PGPASSWORD is a secret like any."""
     monkeypatch.setenv("PGPASSWORD", "hunter2")
     settings = load(ONE)
-    assert settings.connections["database"].parameters() == {}
+    assert database_of(settings).parameters() == {}
     assert "hunter2" in settings.secrets()

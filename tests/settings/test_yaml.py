@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ..world import database_of
 from .complaints import ONE, complaint, complaints, load
 
 
@@ -82,8 +83,9 @@ def test_anchors_and_merge_keys() -> None:
           b: &b {<<: *a, table: jobs_b, timeout: 5s}
           c: {<<: [*b, *a], interval: 10s}
         """
-    ).connections
-    shown = {name: (c.table, c.interval, c.timeout) for name, c in settings.items()}
+    )
+    found = {name: database_of(settings, name) for name in settings.connections}
+    shown = {name: (c.table, c.interval, c.timeout) for name, c in found.items()}
     assert shown == {"a": ("jobs_a", 30, 2), "b": ("jobs_b", 30, 5), "c": ("jobs_b", 10, 5)}
 
 
