@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ... import queues
 from ...model import Limit, Metric, Note, Sample
 from ...queues import OTHER, QUEUE
 from ...timing import Deadline
-from .. import payloads
-from .ledger import BUCKETS, NOTHING, Job, Ledger, Reading, Rules
+from .. import held, payloads
+from ..ledger import Id, Job, Ledger, Reading, Rules
 from .session import Pass, Row, Session
 
-REPEATED = Metric(
-    "laravel_queue_reservations_repeated_total",
-    "Jobs handed out again: a double run if the first worker lives, a rerun if it died. A lower bound.",
-    QUEUE,
-    "counter",
-)
-LONG = Metric(
-    "laravel_queue_long_reservations_total",
-    "Reservations that outlasted half of retry_after; more than one in a hundred means that the p99 did.",
-    (*QUEUE, "job_class"),
-    "counter",
-)
-LENGTHS = Metric(
-    "laravel_queue_reservation_seconds",
-    "Lengths of reservations, up to when they were last seen: a lower bound, and below one interval a biased sample.",
-    QUEUE,
-    "histogram",
-    buckets=BUCKETS,
-)
-PAST_TIMEOUT = Metric(
-    "laravel_queue_reserved_past_timeout_jobs",
-    "Jobs held for 10 s longer than their timeout, and not expired yet: their worker should be dead.",
-    QUEUE,
-    limit=Limit(0, "{value:job} held past the timeout: is the worker dead?", "LaravelQueueOrphanedReservations"),
-)
-TIMEOUT = Metric(
-    "laravel_queue_job_timeout_seconds",
-    "The largest timeout of the class's jobs held within the last hour, else that of their workers; +Inf for none.",
-    (*QUEUE, "job_class"),
-    limit=Limit(
-        queues.RETRY_AFTER,
-        "timeout {value}, not below retry_after {bound}",
-        "LaravelQueueTimeoutExceedsRetryAfter",
-        reached=True,
-    ),
-)
-NEWEST = Metric(
-    "laravel_queue_last_reservation_timestamp_seconds",
-    "Unix time of the newest reservation seen, by its worker's clock. Absent if none was.",
-    QUEUE,
-)
 LEAD = Metric(
     "laravel_queue_reserved_at_lead_seconds",
     "By how much a worker's clock is ahead of the database's, or behind if negative: at least. Absent if none is held.",
@@ -63,7 +22,6 @@ LEAD = Metric(
 
 WATCH = 2.0  # seconds between two looks at a job that is held for long; in 15 s a second worker has come and gone
 MISSED = 2  # passes in a row that failed: nobody knows any more which jobs are held
-TOLD = 900  # seconds for which a job that was handed out again is worth a word
 
 
 class Raw(NamedTuple):
@@ -72,7 +30,7 @@ class Raw(NamedTuple):
     last_pass: Pass | None  # None if there is none that may be believed
     is_new: bool  # whether it brought new ids
     now: int  # by the database's clock
-    asked: frozenset[int]
+    asked: frozenset[Id]
     rows: list[Row]
     before: Ledger
     pass_before: Pass | None
@@ -82,9 +40,7 @@ class Reservations:
     """Reads rows by primary key: all that the last pass found held, and those held for long again every 2 s."""
 
     name = "reservations"
-    metrics: tuple[Metric, ...] = (
-        REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, NEWEST, LEAD, queues.DROPPED,
-    )  # fmt: skip
+    metrics: tuple[Metric, ...] = (*held.METRICS, LEAD, queues.DROPPED)
 
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
@@ -115,39 +71,15 @@ class Reservations:
             yield Note("nobody knows which jobs are held, as the jobs are not known", withholds=True)
             return
         self.ledger, self.last_pass = raw.before.after(reading(raw, raw.last_pass), is_pass=raw.is_new), raw.last_pass
+        shown = {*raw.last_pass.queues.values()}
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
-        for queue in sorted({*raw.last_pass.queues.values()}):
-            yield from self._queue(queue, self.settings.connection_of(queue, self.session.name))
-        yield from self._classes(raw.before)
-        yield from self._told(raw.now)
+        yield from held.samples(self.ledger, raw.before, shown, self._connection_of)
+        for queue in sorted(shown & self.ledger.leads.keys()):
+            yield LEAD(self.ledger.leads[queue], self._connection_of(queue), queue)
+        yield from held.told(self.ledger, raw.now)
 
-    def _queue(self, queue: str, connection: str) -> Iterator[Sample]:
-        ledger = self.ledger
-        yield REPEATED(ledger.repeated[queue], connection, queue)
-        yield LENGTHS(ledger.lengths.get(queue, NOTHING), connection, queue)
-        yield PAST_TIMEOUT(ledger.past_timeout(queue), connection, queue)
-        for metric, known in ((NEWEST, ledger.newest), (LEAD, ledger.leads)):
-            if queue in known:
-                yield metric(known[queue], connection, queue)
-        if (queue, OTHER) not in ledger.long:
-            yield LONG(0, connection, queue, OTHER)
-
-    def _classes(self, before: Ledger) -> Iterator[Sample]:
-        for key, count in self.ledger.long.items():
-            shown = count if key in before.long else 0  # a counter born at 1 would hide that from increase()
-            yield LONG(shown, self.settings.connection_of(key[0], self.session.name), *key)
-        for (queue, job_class), timeout in self.ledger.timeouts.items():
-            connection = self.settings.connection_of(queue, self.session.name)
-            yield TIMEOUT(timeout.seconds, connection, queue, job_class)
-
-    def _told(self, now: int) -> Iterator[Note]:
-        """A word about the last job that was handed out again, as a label cannot say which one it was."""
-        last = self.ledger.last_repeat
-        if last and now - last.held.seen < TOLD:
-            yield Note(
-                f"{last.held.job_class} (id {last.id}, queue {last.held.queue!r}) was handed out again"
-                f" after {last.after} s, attempt {last.held.attempts}"
-            )
+    def _connection_of(self, queue: str) -> str:
+        return self.settings.connection_of(queue, self.session.name)
 
 
 def reading(raw: Raw, last_pass: Pass) -> Reading:

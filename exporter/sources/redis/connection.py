@@ -34,7 +34,7 @@ class Connection(redis.Connection):
     deadline = Deadline(inf)  # each question brings its own
 
     def __init__(self, target: Target, resolve: Resolve = resolve) -> None:
-        super().__init__(
+        super().__init__(  # type: ignore[no-untyped-call]  # as much of redis-py
             host=target.host,
             port=target.port,
             db=target.database,
