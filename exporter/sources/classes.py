@@ -16,7 +16,7 @@ class JobClasses:
 
     def shown(self, job_class: str | None) -> str:
         """The name it is shown under; a job whose class is not known is `other`."""
-        if job_class is None:
+        if job_class in (None, OTHER):
             return OTHER
         if len(self._shown) < self.most:
             self._shown.add(job_class)
