@@ -38,6 +38,12 @@ OLDEST_RESERVED_AGE = Metric(
     "How long the job that is held longest has been held, expired ones included; 0 when none is held.",
     QUEUE,
 )
+PAUSED = Metric(
+    "laravel_queue_paused",
+    "Whether the queue is paused, by itself or with all others: its workers leave its jobs alone.",
+    QUEUE,
+    limit=Limit(0, "paused, oldest job {beside}", "LaravelQueuePausedWithBacklog", beside=OLDEST_JOB_AGE),
+)
 IMPLAUSIBLE = Metric(
     "laravel_queue_implausible_jobs",
     "Jobs whose times cannot be (before 2005, or over ten years ahead): counted in their state, left out of ages.",
@@ -50,8 +56,35 @@ RETRIED = Metric(
     limit=Limit(100, "{value:job} waiting for another try, limit {bound}", "LaravelQueueRetryStorm"),
 )
 ATTEMPTS_MAX = Metric("laravel_queue_attempts_max", "The most attempts that a job of this queue has had.", QUEUE)
+FAILED = Metric(
+    "laravel_queue_failed_jobs",
+    "Failed jobs that are kept, for somebody to retry or forget them. Counted now and then.",
+    QUEUE,
+)
+FAILED_TOTAL = Metric(
+    "laravel_queue_failed_jobs_total",
+    "Jobs that failed for good since the exporter started, by class; a class is 0 at the poll that first finds it.",
+    (*QUEUE, "job_class"),
+    "counter",
+)
 QUEUES = Metric("laravel_queue_queues", "Queues watched, named and found.", ("connection",))
 CONNECTION_INFO = Metric("laravel_queue_connection_info", "1 for each connection watched.", ("connection", "driver"))
+WORKERS = Metric(
+    "laravel_queue_workers",
+    "Workers of a pool: its connections to the database, or the processes of Horizon's supervisors of that name.",
+    ("connection", "pool"),
+)
+WORKER_TIMEOUT = Metric(
+    "laravel_queue_worker_timeout_seconds",
+    "The workers' --timeout, from the settings or from Horizon; +Inf for none.",
+    ("connection", "pool", "queue"),
+    limit=Limit(
+        RETRY_AFTER,
+        "the workers' timeout {value}, not below retry_after {bound}",
+        "LaravelQueueTimeoutExceedsRetryAfter",
+        reached=True,
+    ),
+)
 
 DROPPED = Metric(
     "laravel_queue_labels_dropped_total",

@@ -69,5 +69,6 @@ COLLECTORS = {
     "database": {
         "jobs", "reservations", "failed_jobs", "statistics", "sizes", "activity", "locks", "pop", "signals",
     },
+    "redis": {"queues", "reservations", "signals", "server", "horizon"},
     "clock": {"databases", "ntp"},
 }  # fmt: skip

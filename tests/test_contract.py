@@ -12,11 +12,11 @@ import pytest
 
 import exporter
 from exporter import errors, exposition, queues
+from exporter.amounts import Amount
 from exporter.app import sources
 from exporter.config import parse
 from exporter.model import Metric
 from exporter.source import Source
-from exporter.status import Amount
 
 from . import contract
 
@@ -92,7 +92,7 @@ def test_a_limit_finds_what_it_compares_with(metric: Metric) -> None:
     assert limit is not None
     for other in (limit.bound, limit.beside):
         assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
-    assert limit.where is None or limit.where[0] in metric.labels
+    assert not limit.where or limit.where[0] in metric.labels
     assert 0 < limit.soon <= 1
     one = Amount(metric, 1)
     assert limit.says.format(value=one, bound=one, beside=one)

@@ -21,7 +21,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LAYERS = (  # from the ground up: each may import what lies below it
     ("__init__",),
     ("model", "errors"),
-    ("timing", "documents", "logs"),
+    ("timing", "documents", "logs", "amounts"),
     ("source", "settings"),
     ("queues", "board"),
     ("sources", "poller"),
@@ -35,7 +35,7 @@ LAYERS = (  # from the ground up: each may import what lies below it
     ("__main__",),
 )
 FLOOR = {name: floor for floor, names in enumerate(LAYERS) for name in names}
-SHARED = ("resolve", "readings", "payloads", "classes", "remembered", "ledger", "held")  # what all sources may import
+SHARED = {"resolve", "readings", "payloads", "classes", "remembered", "ledger", "held", "cache"}  # by all sources
 DRIVERS = {"psycopg": "sources/database", "ntplib": "sources/clock", "boto3": "sources/sqs", "redis": "sources/redis"}
 LONGEST_FILE, LONGEST_FUNCTION = 300, 40  # lines
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import socket
@@ -27,10 +28,16 @@ SETTINGS = {
 class Redis:
     """One server. A context manager: leaves no process and no file behind."""
 
-    def __init__(self, settings: Mapping[str, str] | None = None, port: int | None = None) -> None:
+    def __init__(
+        self,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="queue-exporter-redis-"))
         self.settings = SETTINGS | dict(settings or {})
         self.port = port or free_port()
+        self.environment = {**os.environ, **(environment or {})}
         self.process: subprocess.Popen[bytes] | None = None
         try:
             self.start()
@@ -56,7 +63,9 @@ class Redis:
         options = {"port": str(self.port), "dir": str(self.folder)} | self.settings
         command = [binary, *(word for name, value in options.items() for word in (f"--{name}", *_words(name, value)))]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, env=self.environment, start_new_session=True
+            )
         until = time.monotonic() + STARTING
         while not self._accepts():
             if self.process.poll() is not None or time.monotonic() > until:

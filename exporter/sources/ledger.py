@@ -139,6 +139,10 @@ class Ledger:
             id_ for id_, held in self.held.items() if held.age + within > self.rules.retry_after(held.queue) / 2
         )
 
+    def nearly_expired(self, within: float) -> bool:
+        """Whether one of them is past retry_after, or will be within so many seconds."""
+        return any(held.age + within > self.rules.retry_after(held.queue) for held in self.held.values())
+
     def _read(self, reading: Reading) -> None:
         rows = {row.id: row for row in reading.rows if EARLIEST <= row.reserved_at <= reading.now + TEN_YEARS}
         for id_ in reading.asked - rows.keys():

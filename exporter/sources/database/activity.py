@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ...model import Limit, Metric, Note, Sample
-from ...queues import OTHER
+from ...queues import OTHER, WORKERS
 from ...timing import Deadline
-from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE, WORKERS
+from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE
 from .session import Row, Session
 from .settings import Pool
 
@@ -24,11 +24,6 @@ OLDEST_TRANSACTION = Metric(
     "Age of this database's oldest transaction by holder; for a slot or a standby, how long its xmin has been seen.",
     ("connection", "holder"),
     limit=Limit(900, "a transaction open for {value}, limit {bound}", "LaravelQueueXminHeld"),
-)
-WORKER_TIMEOUT = Metric(
-    "laravel_queue_worker_timeout_seconds",
-    "The workers' --timeout, from the settings.",
-    ("connection", "pool", "queue"),
 )
 
 STATES = {

@@ -19,4 +19,3 @@ USAGE = Metric(
     ("connection",),
     limit=Limit(0.8, "{value} of the connections in use, limit {bound}", "LaravelQueueConnectionsHigh", soon=0.9),
 )
-WORKERS = Metric("laravel_queue_workers", "Connections of a pool of workers.", ("connection", "pool"))

@@ -9,7 +9,7 @@ from ...model import Metric, Sample
 from ...source import Source
 from ...timing import Clock
 from ..readings import Readings
-from .activity import WORKER_TIMEOUT, Activity
+from .activity import Activity
 from .jobs import Jobs, queue_settings
 from .session import Session
 from .settings import Database
@@ -17,7 +17,7 @@ from .sizes import Sizes
 from .statistics import Statistics
 
 COLLECTORS = (Jobs, Statistics, Activity, Sizes)
-SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, WORKER_TIMEOUT)
+SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
 DUTY = 0.01  # share of a database's time that all questions together may take
 
@@ -46,4 +46,4 @@ def constants(name: str, settings: Database) -> Iterator[Sample]:
     for pool, process in settings.pools.items():
         for queue in process.queues:
             if process.timeout is not None:
-                yield WORKER_TIMEOUT(process.timeout, settings.connection_of(queue, name), pool, queue)
+                yield queues.WORKER_TIMEOUT(process.timeout, settings.connection_of(queue, name), pool, queue)

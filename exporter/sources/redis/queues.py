@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
-from ...queues import EARLIEST, TEN_YEARS
+from ...queues import EARLIEST, OTHER, TEN_YEARS
 from ...source import Result
 from ...timing import Deadline
 from .connection import Command, Reply
@@ -121,7 +121,8 @@ class Queues:
     def fetch(self, deadline: Deadline) -> Raw:
         if self.settings.discover:
             self.found.look_on(deadline)
-        asked = (*self.settings.queues, *self.found.queues)
+        known = dict.fromkeys((*self.settings.queues, *self.found.queues, *self.session.shown))
+        asked = tuple(queue for queue in known if queue != OTHER)
         prefix = f"{self.settings.prefix}queues:"
         answer = self.session.ask(deadline, lambda now: [c for queue in asked for c in commands(prefix + queue, now)])
         parts = [next(failures(part), None) for part in chunks(answer.replies)]
@@ -156,7 +157,8 @@ class Queues:
         is_idle = states["ready"] + expired == 0
         line = self.lines[queue] = look(asked.head, raw.before.get(queue, Line()), now, is_idle=is_idle)
         due, expiry = score(asked.first_due), score(asked.first_reserved)
-        since = [line.since, due, expiry if expires else None]  # the first who could be taken
+        is_expired = expiry is not None and expires and expiry <= now
+        since = [line.since, due, expiry if is_expired else None]  # the first who could be taken
         held_since = expiry if expiry is None else expiry - (retry_after or 0)
         return Numbers(
             Counter(states),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ...errors import SourceError
 from ...model import Note
@@ -46,6 +46,11 @@ class Session:
         self.classes = JobClasses()
         self.worker_timeouts: Mapping[str, float] = {}  # by queue, as Horizon's supervisors say
 
+    def worker_timeout_of(self, queue: str) -> float | None:
+        """Seconds that a worker may take for a job of this queue, by the settings or Horizon; None if nobody said."""
+        own = self.settings.worker_timeout_of(queue)
+        return self.worker_timeouts.get(queue) if own is None else own
+
     def close(self) -> None:
         """Close the connection; the next question opens a new one."""
         self.link.close()
@@ -84,6 +89,11 @@ def answered(reply: Reply) -> Reply:
     if isinstance(reply, SourceError):
         raise reply
     return reply
+
+
+def pairs(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Members and their scores, which come one after the other."""
+    return zip(items[::2], items[1::2], strict=True)
 
 
 def info(reply: Reply) -> dict[str, str]:

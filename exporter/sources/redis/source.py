@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from ... import queues
 from ...model import Metric, Sample
-from ...source import Source
+from ...source import Collector, Source
 from ...timing import Clock
 from ..readings import Readings
+from .horizon import Horizon
 from .queues import Queues, queue_settings
+from .reservations import Reservations
+from .server import Server
 from .session import Session
 from .settings import Redis
+from .signals import Signals
 
-COLLECTORS = (Queues,)
+COLLECTORS = (Queues, Reservations, Signals, Server, Horizon)
 METRICS: tuple[Metric, ...] = tuple(
     dict.fromkeys((*queues.SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics)))
 )
@@ -25,13 +30,25 @@ def open(  # noqa: A001  # as each source's
 ) -> Source:
     """The source for one connection of the settings, that will be polled `once` only. Connects then, not here."""
     session = Session(name, settings, readings, clock, once)
+    signals = Signals(session)
+    collectors: list[Collector[Any]] = [Queues(session), Reservations(session)]
+    if settings.cache or settings.horizon:
+        collectors.append(signals)
+    collectors.append(Server(session))
+    if settings.horizon:
+        collectors.append(Horizon(session, settings.horizon.prefix))
+
+    def close() -> None:
+        session.close()
+        signals.close()
+
     return Source(
         name=name,
-        collectors=tuple(collector(session) for collector in COLLECTORS),
+        collectors=tuple(collectors),
         timeout=settings.timeout,
         duty=DUTY,
         constants=tuple(constants(name, settings)),
-        close=session.close,
+        close=close,
     )
 
 
