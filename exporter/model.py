@@ -36,7 +36,10 @@ class Metric:
     def __call__(self, value: float, *labels: str) -> Sample:
         if len(labels) != len(self.labels) or not all(isinstance(label, str) for label in labels):
             raise ValueError(f"{self.name} takes texts for {self.labels}, got {labels}")
-        return Sample(self, labels, value if isinstance(value, Distribution) else float(value))
+        counts = value.counts if isinstance(value, Distribution) else ()
+        if len(counts) != (len(self.buckets) + 1 if self.buckets else 0):
+            raise ValueError(f"{self.name} has {len(self.buckets)} buckets, got counts for {len(counts)}")
+        return Sample(self, labels, value if self.buckets else float(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,9 @@ class Distribution(float):
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Distribution) and (self.counts, self.sum) == (other.counts, other.sum)
+
+    def __ne__(self, other: object) -> bool:  # a float brings its own
+        return not self == other
 
     def __hash__(self) -> int:
         return hash((self.counts, self.sum))

@@ -23,6 +23,7 @@ class Laravel:
 
     def __init__(self, server: Postgres, database: str, folder: Path) -> None:
         self.dsn = server.dsn(database)
+        self.folder = folder
         self.truth = Truth(folder / "truth.jsonl")
         self.errors = folder / "php.log"
         self.workers: list[Worker] = []
@@ -60,15 +61,25 @@ class Laravel:
         *,
         retry_after: int = 90,
         clock: float = 0.0,  # seconds by which the worker's clock is ahead
+        cache: str = "database",  # or `file`: one that no other pool sees
         **options: object,
     ) -> Worker:
         """Start `queue:work`, and return when it is up."""
         options = {"sleep": 0.1, "timeout": 60, "tries": 1} | options
-        environment = {"DB_APPLICATION_NAME": pool, "RETRY_AFTER": str(retry_after)} | bent(clock)
+        environment = {
+            "DB_APPLICATION_NAME": pool,
+            "RETRY_AFTER": str(retry_after),
+            "CACHE_DRIVER": cache,
+            "CACHE_PATH": str(self.folder / f"cache-{pool}"),
+        } | bent(clock)
         known = len(self.truth.events("worker"))
         worker = self._start(environment, "artisan", "queue:work", f"--queue={queue}", *_options(options))
         self.truth.wait_for("worker", known + 1)
         return worker
+
+    def restart(self, *, clock: float = 0.0) -> None:
+        """Tell all workers to end after their job, with `queue:restart`: those that look into the database's cache."""
+        self._run("artisan", "queue:restart", environment=bent(clock))
 
     def kill(self, worker: Worker) -> None:
         """End a worker in the middle of whatever it does."""
@@ -109,4 +120,4 @@ def bent(seconds: float) -> dict[str, str]:
 
 
 def _options(options: dict[str, object]) -> list[str]:
-    return [f"--{name}={value}" for name, value in options.items()]
+    return [f"--{name.strip('_').replace('_', '-')}={value}" for name, value in options.items()]

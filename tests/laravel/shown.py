@@ -1,6 +1,11 @@
-"""What the exporter shows of the queue `default`, polled anew."""
+"""What the exporter shows of the queue `default`, polled by hand or by itself."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from threading import Event, Thread
 
 from exporter.app import App
 from exporter.queues import STATES
@@ -42,3 +47,24 @@ def rows(app: App) -> tuple[float | None, ...]:
     """Rows inserted, updated and deleted so far."""
     poll(app, "statistics")
     return tuple(value(app, f"table_rows_{verb}_total", table="jobs") for verb in ("inserted", "updated", "deleted"))
+
+
+@contextmanager
+def polling(app: App) -> Iterator[None]:
+    """
+    The exporter polls by itself, as `serve` has it do.
+
+    With no regard to its duty: here seconds stand for minutes, so the same questions take a larger share of them.
+    """
+    stop, threads = Event(), []
+    for poller in app.pollers:
+        poller.source = replace(poller.source, duty=1.0)
+        threads.append(Thread(target=poller.run, args=(stop,)))
+    for thread in threads:
+        thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()

@@ -13,7 +13,7 @@ from .laravel import Laravel
 from .shown import counts, rows
 from .truth import Span, bounds, timed
 
-JOBS, RATE, SECONDS, WORKERS = 80, 40, 0.1, 3  # more than the workers can take, so that some wait
+JOBS, RATE, SECONDS, WORKERS = 60, 20, 0.25, 3  # more than the workers can take, so that some wait
 
 
 class Sample(NamedTuple):

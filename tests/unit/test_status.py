@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -70,6 +72,34 @@ def test_a_limit_of_one_state_leaves_the_others_alone() -> None:
     """A thousand ready jobs are no finding where the limit is about expired ones; none expired is none either."""
     jobs = [JOBS(1000, "database", "default", "ready"), JOBS(2, "database", "default", "expired")]
     assert findings(*jobs, JOBS(0, "database", "mail", "expired")) == [("database/default", "2 expired", True)]
+
+
+def test_a_limit_that_may_not_be_reached() -> None:
+    """A timeout as long as retry_after is too long; one that never ends is, too, and is called so."""
+    limit = Limit(TARGET, "timeout {value}, not below {bound}", "TooLong", reached=True)
+    timeout = Metric("laravel_queue_timeout_seconds", "Timeout.", (*QUEUE, "job_class"), limit=limit)
+    found = findings(
+        *(timeout(value, "a", "x", job_class) for value, job_class in ((89, "A"), (90, "B"), (inf, "C"))),
+        timeout(inf, "a", "y", "D"),
+        constants=(TARGET(90, "a", "x"),),
+    )
+    assert found == [
+        ("a/x/C", "timeout none, not below 1m 30s", True),
+        ("a/x/B", "timeout 1m 30s, not below 1m 30s", True),
+    ]
+
+
+def test_a_limit_either_way() -> None:
+    """A clock may be off in both directions; at the limit nothing is wrong yet, and the worst comes first."""
+    limit = Limit(2, "off by {value}", "Clock", either_way=True, soon=0.5)
+    lead = Metric("laravel_queue_lead_seconds", "Lead.", QUEUE, limit=limit)
+    found = findings(*(lead(off, "a", str(off)) for off in (-40, -2, -1, 0, 1, 2, 3)))
+    assert found == [
+        ("a/-40", "off by -40s", True),
+        ("a/3", "off by 3s", True),
+        ("a/-2", "off by -2s (soon)", False),
+        ("a/2", "off by 2s (soon)", False),
+    ]
 
 
 def test_a_sentence_may_count_and_may_name_what_stands_beside() -> None:
@@ -147,6 +177,7 @@ def test_hostile_names_cannot_move_the_cursor(name: str) -> None:
     [
         (0, "0s"), (0.9, "0s"), (1, "1s"), (59.9, "59s"), (60, "1m"), (61, "1m 1s"), (760, "12m 40s"), (3600, "1h"),
         (3660, "1h 1m"), (11100, "3h 5m"), (86399, "23h 59m"), (86400, "1d"), (187200, "2d 4h"), (31536000, "365d"),
+        (-40, "-40s"), (-100, "-1m 40s"), (inf, "none"),
     ],
 )  # fmt: skip
 def test_durations(seconds: float, said: str) -> None:
