@@ -12,10 +12,12 @@ import redis
 
 from exporter import app, config
 from exporter.app import App
+from exporter.board import State
 from exporter.queues import STATES
 from exporter.timing import Clock
 
-from ..world import close, poll, value
+from ..database.proxies import Peer
+from ..world import close, poll, state, value
 
 PREFIX = "laravel_database_"
 NUMBERS = count(1)
@@ -35,6 +37,11 @@ def watched(url: str, clock: Clock = Clock(), *, once: bool = False, **changes: 
         yield watching
     finally:
         close(watching)
+
+
+def behind(peer: Peer, rest: str = "/0") -> str:
+    """A URL that leads to this peer."""
+    return f"redis://{peer.host}:{peer.port}{rest}"
 
 
 def look(watching: App, *collectors: str) -> None:
@@ -92,8 +99,6 @@ def errors(watching: App, collector: str) -> Mapping[str, int]:
     return {str(reason): times for reason, times in state_of(watching, collector).errors.items()}
 
 
-def state_of(watching: App, collector: str) -> Any:
+def state_of(watching: App, collector: str) -> State:
     """What the board says of a collector."""
-    from ..world import state
-
     return state(watching, collector, "redis")

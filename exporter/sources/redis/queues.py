@@ -74,10 +74,11 @@ class Numbers:
     overdue: int = 0
 
     def __add__(self, other: Numbers) -> Numbers:
-        known = [age for age in (self.oldest, other.oldest) if age is not None]
+        oldest = max(self.oldest or 0.0, other.oldest or 0.0)
+        is_known = oldest > 0.0 or None not in (self.oldest, other.oldest)
         return Numbers(
             self.states + other.states,
-            max(known, default=None),
+            oldest if is_known else None,
             max(self.longest_held, other.longest_held),
             self.implausible + other.implausible,
             self.overdue + other.overdue,
