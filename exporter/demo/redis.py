@@ -21,6 +21,7 @@ SETTINGS = {
     "bind": "127.0.0.1",
     "save": "",  # nothing in here is worth keeping
     "appendonly": "no",
+    "repl-diskless-sync-delay": "0",  # seconds to wait for a second replica
     "enable-debug-command": "local",
 }
 

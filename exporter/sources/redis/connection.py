@@ -174,7 +174,11 @@ def _encrypted(plain: socket.socket, target: Target, deadline: Deadline) -> sock
     if target.cert_file:
         trust.load_cert_chain(target.cert_file, target.key_file)
     plain.settimeout(deadline.left())
-    return trust.wrap_socket(plain, server_hostname=target.host)
+    try:
+        return trust.wrap_socket(plain, server_hostname=target.host)
+    except TimeoutError:
+        said = f"{target.shown}: the TLS handshake was not answered in time (does this Redis speak TLS?)"
+        raise SourceError("timeout", said, unreachable=True) from None
 
 
 def _reason(error: OSError) -> Reason:
