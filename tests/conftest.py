@@ -1,8 +1,9 @@
-"""Servers that the tests run for real: PostgreSQL 18 from the wheel and Debian's PostgreSQL, each once a session."""
+"""Servers that the tests run for real, each once a session: PostgreSQL 18 from the wheel, Debian's, Debian's Redis."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from psycopg import sql
 
 from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
 
 from .world import create_jobs
 
@@ -88,3 +90,12 @@ def db18(dsn18: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(dsn18, autocommit=True) as connection:
         create_jobs(connection)
         yield connection
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    """Debian's Redis, 7.0 on Debian 12."""
+    if not shutil.which("redis-server"):
+        pytest.fail("Debian's redis-server is missing: `make services` installs it")
+    with Redis() as server:
+        yield server

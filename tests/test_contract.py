@@ -44,7 +44,11 @@ DEFINED = defined()
 
 def opened() -> list[Source]:
     """One of each source, with everything in it switched on."""
-    connections = {"database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"}}
+    horizon = {"prefix": "laravel_horizon:"}
+    connections = {
+        "database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"},
+        "redis": {"driver": "redis", "prefix": "laravel_database_", "horizon": horizon, "cache": {}},
+    }
     return list(sources(parse({"connections": connections, "clock": {"ntp": ["time1.internal"]}})))
 
 
@@ -109,6 +113,7 @@ def test_collectors_are_called_as_promised() -> None:
     for source, collectors in found.items():
         assert set(collectors) <= contract.COLLECTORS[source]
     assert found["database"][0] == "jobs"
+    assert found["redis"] == ["queues", "reservations", "signals", "server", "horizon"]
 
 
 def test_a_name_that_is_spelled_out_exists() -> None:

@@ -1,23 +1,13 @@
-"""A Redis for all tests of a session, emptied before each."""
+"""The Redis of the session, emptied before each test."""
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 
 import pytest
 import redis
 
 from exporter.demo.redis import Redis
-
-
-@pytest.fixture(scope="session")
-def redis_server() -> Iterator[Redis]:
-    """Debian's Redis, 7.0 on Debian 12."""
-    if not shutil.which("redis-server"):
-        pytest.fail("Debian's redis-server is missing: `make services` installs it")
-    with Redis() as server:
-        yield server
 
 
 @pytest.fixture
