@@ -22,7 +22,7 @@ from .timing import Clock
 
 STRETCHED = 2.0  # times its configured interval: from here on a person should know
 WIDEST = 40  # characters of a name that others are still lined up with
-WORKERS = {"now": queues.WORKERS.name, "outdated": "laravel_queue_workers_outdated"}
+WORKERS = {"now": queues.WORKERS.name, "outdated": database.OUTDATED.name}
 
 
 class Verdict(IntEnum):

@@ -24,7 +24,7 @@ NO_TIME = "the restart signal is no time from 2005 to ten years ahead, so it is 
 
 def newest(signals: Iterable[str], now: float) -> str | None:
     """Of the restart signals under several prefixes the last one; one that is no time only if there is no other."""
-    return max(signals, key=lambda signal: time_of(signal, now) or 0, default=None)
+    return max(signals, key=lambda signal: (time_of(signal, now) or 0, signal), default=None)
 
 
 def time_of(signal: str, now: float) -> int | None:

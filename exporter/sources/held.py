@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 
 from .. import queues
 from ..model import Limit, Metric, Note, Sample
 from ..queues import OTHER, QUEUE
-from .ledger import BUCKETS, NOTHING, Ledger
+from .ledger import BUCKETS, Ledger, OfClass, OfQueue
 
 REPEATED = Metric(
     "laravel_queue_reservations_repeated_total",
@@ -47,7 +47,7 @@ TIMEOUT = Metric(
 )
 NEWEST = Metric(
     "laravel_queue_last_reservation_timestamp_seconds",
-    "Unix time of the newest reservation seen, by its worker's clock. Absent if none was.",
+    "Unix time of the newest reservation seen, by its worker's clock unless that is ahead. Absent if none was.",
     QUEUE,
 )
 METRICS = (REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, NEWEST)
@@ -55,34 +55,37 @@ METRICS = (REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, NEWEST)
 TOLD = 900  # seconds for which a job that was handed out again is worth a word
 
 
-def samples(
-    ledger: Ledger, before: Ledger, shown: Iterable[str], connection_of: Callable[[str], str]
-) -> Iterator[Sample]:
-    """What the ledger says of these queues; `before` is the one that said so last."""
-    for queue in sorted(shown):
-        yield from _of_a_queue(ledger, queue, connection_of(queue))
-    for key, count in ledger.long.items():
-        known = count if key in before.long else 0  # a counter born at 1 would hide that from increase()
-        yield LONG(known, connection_of(key[0]), *key)
-    for (queue, job_class), timeout in ledger.timeouts.items():
-        yield TIMEOUT(timeout.seconds, connection_of(queue), queue, job_class)
+def samples(ledger: Ledger, connection_of: Callable[[str], str]) -> Iterator[Sample]:
+    """What the ledger says of each queue, and of each class in it."""
+    past_timeout = ledger.past_timeout()
+    for queue, of in sorted(ledger.queues.items()):
+        yield from _of_a_queue(of, past_timeout[queue], connection_of(queue), queue)
+        if (queue, OTHER) not in ledger.classes:
+            yield LONG(0, connection_of(queue), queue, OTHER)
+    for (queue, job_class), of_class in ledger.classes.items():
+        yield from _of_a_class(of_class, connection_of(queue), queue, job_class)
 
 
-def _of_a_queue(ledger: Ledger, queue: str, connection: str) -> Iterator[Sample]:
-    yield REPEATED(ledger.repeated[queue], connection, queue)
-    yield LENGTHS(ledger.lengths.get(queue, NOTHING), connection, queue)
-    yield PAST_TIMEOUT(ledger.past_timeout(queue), connection, queue)
-    if queue in ledger.newest:
-        yield NEWEST(ledger.newest[queue], connection, queue)
-    if (queue, OTHER) not in ledger.long:
-        yield LONG(0, connection, queue, OTHER)
+def _of_a_queue(of: OfQueue, past_timeout: int, connection: str, queue: str) -> Iterator[Sample]:
+    yield REPEATED(of.repeated, connection, queue)
+    yield LENGTHS(of.lengths, connection, queue)
+    yield PAST_TIMEOUT(past_timeout, connection, queue)
+    if of.newest is not None:
+        yield NEWEST(of.newest, connection, queue)
 
 
-def told(ledger: Ledger, now: int) -> Iterator[Note]:
-    """A word about the last job that was handed out again, as a label cannot say which one it was."""
+def _of_a_class(of: OfClass, connection: str, queue: str, job_class: str) -> Iterator[Sample]:
+    # A counter that is born at 1 would hide that 1 from increase().
+    yield LONG(0 if of.is_new else of.long, connection, queue, job_class)
+    if of.timeout is not None:
+        yield TIMEOUT(of.timeout, connection, queue, job_class)
+
+
+def told(ledger: Ledger, now: float) -> Iterator[Note]:
+    """A word about the last job that was handed out again: no label can say which one it was."""
     last = ledger.last_repeat
     if last and now - last.held.seen < TOLD:
         yield Note(
-            f"{last.held.job_class} (id {last.id}, queue {last.held.queue!r}) was handed out again"
-            f" after {last.after} s, attempt {last.held.attempts}"
+            f"{last.held.job_class} (id {last.key.id}, queue {last.held.queue!r}) was handed out again"
+            f" after {last.after} s or more, attempt {last.held.attempts}"
         )

@@ -25,7 +25,7 @@ INDEXES = (
     "CREATE INDEX waiting ON jobs (queue, available_at) WHERE reserved_at IS NULL",
     "CREATE INDEX held ON jobs (queue, reserved_at) WHERE reserved_at IS NOT NULL",
 )
-MESSAGES = {"jobs": 2, "statistics": 1, "activity": 2, "sizes": 1}  # of each collector's poll
+MESSAGES = {"jobs": 2, "statistics": 1, "activity": 2, "sizes": 1, "signals": 2}  # of each collector's poll
 LOGGED = {  # what sessions of the database tell the server's log, and that nothing but us keeps plans on one core
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",

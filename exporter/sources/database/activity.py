@@ -83,9 +83,8 @@ class Activity:
         for row in sessions:
             if row["here"]:  # another application's workers may have the same name
                 counts[pool_of(row, self.pools)] += row["sessions"]
-        for name, pool in self.pools.items():
-            if pool.queues and not pool.pooled:
-                yield WORKERS(counts[name], self.session.name, name)
+        for name in worker_pools(self.pools):
+            yield WORKERS(counts[name], self.session.name, name)
 
     def _connections(self, raw: Raw) -> Iterator[Sample]:
         states = (*STATES.values(), OTHER)
@@ -128,6 +127,11 @@ class Activity:
                 continue
             since = [at for (kind, _), at in self.first_seen.items() if kind == holder]
             yield OLDEST_TRANSACTION(mono - min(since, default=mono), self.session.name, holder)
+
+
+def worker_pools(pools: dict[str, Pool]) -> list[str]:
+    """The pools of which each connection is a worker."""
+    return [name for name, pool in pools.items() if pool.queues and not pool.pooled]
 
 
 def pool_of(row: Row, pools: dict[str, Pool]) -> str:

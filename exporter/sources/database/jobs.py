@@ -27,8 +27,7 @@ class Raw(NamedTuple):
     lag: float | None  # seconds that a standby is behind
     by_index: bool
     rows: list[Row]  # one for each queue
-    now: float  # when the rows were read, by the database's clock
-    mono: float  # the same by ours
+    mono: float  # just before the rows were read, by our clock
     dropped: int  # queues that earlier answers had too many
 
 
@@ -68,7 +67,7 @@ class Jobs:
             if "statement timeout" not in str(error):  # but a cancel request, or a standby's replay
                 raise
             raise SourceError("timeout", f"{error}; {self._what_helps(tables[0])}") from None
-        return Raw(lag, by_index, rows, poll.now, mono, self.dropped)
+        return Raw(lag, by_index, rows, mono, self.dropped)
 
     def _what_helps(self, table: Row) -> str:
         """How to get numbers from a table that takes too long to count."""
@@ -137,7 +136,7 @@ def last_pass(raw: Raw, shown: Mapping[str, str]) -> Pass:
     """What this answer says of single jobs."""
     held = frozenset(id_ for row in raw.rows for id_ in row["held"] or ())
     complete = len(held) == sum(row["reserved"] + row["expired"] for row in raw.rows)
-    return Pass(int(raw.now), raw.mono, held, complete, shown)
+    return Pass(raw.mono, raw.lag or 0.0, held, complete, shown)
 
 
 def total(rows: list[Row]) -> Row:

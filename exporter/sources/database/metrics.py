@@ -19,3 +19,9 @@ USAGE = Metric(
     ("connection",),
     limit=Limit(0.8, "{value} of the connections in use, limit {bound}", "LaravelQueueConnectionsHigh", soon=0.9),
 )
+OUTDATED = Metric(
+    "laravel_queue_workers_outdated",
+    "Connections of a pool of workers that have been there since before the restart signal: a lower bound.",
+    ("connection", "pool"),
+    limit=Limit(0, "{value:worker} begun before the restart signal", "LaravelQueueWorkersOutdated"),
+)

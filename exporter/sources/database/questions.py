@@ -16,7 +16,7 @@ from .settings import Database
 LOCK_TIMEOUT = 0.2  # seconds; behind an ALTER TABLE we give up rather than queue up
 SERVER_SHARE = 0.9  # of the time left is the server's, so that its own timeout comes before ours
 HEARD_OF = 35.0  # seconds; an idle primary is heard of every 30 s, half of the time limits for WAL on both sides
-MOST_HELD = 2000  # jobs of one queue that are held and looked at one by one
+MOST_HELD = 2000  # jobs that are held and looked at one by one
 NOW = sql.SQL("(SELECT floor(extract(epoch FROM now()))::bigint)")
 
 Names = Mapping[str, Any]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import floor
 from typing import NamedTuple
 
 from ... import queues
 from ...model import Limit, Metric, Note, Sample
 from ...queues import OTHER, QUEUE
-from ...timing import Deadline
+from ...timing import BELIEF, Deadline
 from .. import held, payloads
-from ..ledger import Id, Job, Ledger, Reading, Rules
+from ..ledger import Job, Key, Ledger, Reading, Rules
+from .questions import MOST_HELD
 from .session import Pass, Row, Session
 
 LEAD = Metric(
@@ -29,11 +31,13 @@ class Raw(NamedTuple):
 
     last_pass: Pass | None  # None if there is none that may be believed
     is_new: bool  # whether it brought new ids
-    now: int  # by the database's clock
-    asked: frozenset[Id]
+    now: float  # by the database's clock
+    began: float  # the same by ours, a little earlier
+    answered: float  # and a little later
+    asked: frozenset[int]
     rows: list[Row]
     before: Ledger
-    pass_before: Pass | None
+    pass_before: Pass | None  # that was read
 
 
 class Reservations:
@@ -44,39 +48,61 @@ class Reservations:
 
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
-        rules = Rules(self.settings.retry_after_of, self.settings.worker_timeout_of, session.classes.shown)
-        self.ledger = Ledger(rules)
+        self.ledger = Ledger(
+            Rules(
+                self.settings.interval,
+                self.settings.retry_after_of,
+                self.settings.worker_timeout_of,
+                session.classes.shown,
+            )
+        )
         self.last_pass: Pass | None = None  # that was read
+        self.read_at = 0.0  # when the last reading began, on the monotonic clock
 
     @property
     def interval(self) -> float:
-        """Seconds until it should be asked again: few while a job may be handed out again soon."""
+        """Seconds until it should be asked again: few while a job may be handed out again soon, or a pass is due."""
         usual = self.settings.interval
-        return min(WATCH, usual) if self.ledger.nearly_long(usual) else usual
+        age_of_pass = self.read_at - self.last_pass.mono if self.last_pass else 0.0
+        return max(min(WATCH, usual), 0.0 if self.ledger.watched else usual - age_of_pass)
 
     def fetch(self, deadline: Deadline) -> Raw:
-        poll, session, before = self.session.poll(deadline), self.session, self.ledger
-        last_pass = session.last_pass if session.missed_passes < MISSED else None
+        poll, before, began = self.session.poll(deadline), self.ledger, self.session.clock.mono()
+        last_pass = self._believed_pass(began)
         is_new = last_pass is not None and last_pass is not self.last_pass
-        ids = (
-            (last_pass.held | before.held.keys())
-            if last_pass and is_new
-            else before.nearly_long(self.settings.interval)
-        )
-        rows = poll.ask("reservations", ids=[*ids], known=[*before.held], payload_read=payloads.READ)
-        return Raw(last_pass, is_new, int(poll.now), ids, rows, before, self.last_pass)
+        known = {key.id for key in before.held}
+        new = sorted(last_pass.held - known) if last_pass and is_new else []
+        asked = ([*known, *new] if is_new else [key.id for key in before.watched])[:MOST_HELD]
+        rows = poll.ask("reservations", ids=asked, new=new, payload_read=payloads.READ)
+        answered = self.session.clock.mono()
+        return Raw(last_pass, is_new, poll.now, began, answered, frozenset(asked), rows, before, self.last_pass)
+
+    def _believed_pass(self, mono: float) -> Pass | None:
+        """
+        The last pass over the table, unless nobody knows any more which jobs are held.
+
+        Where the database was silent, it may have been another collector that found out.
+        """
+        session, last_pass = self.session, self.session.last_pass
+        if last_pass is None or session.missed_passes >= MISSED:
+            return None
+        silence = mono - max(last_pass.mono, self.read_at)
+        return last_pass if silence <= BELIEF * self.settings.interval else None
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         if raw.last_pass is None:
             yield Note("nobody knows which jobs are held, as the jobs are not known", withholds=True)
             return
-        self.ledger, self.last_pass = raw.before.after(reading(raw, raw.last_pass), is_pass=raw.is_new), raw.last_pass
-        shown = {*raw.last_pass.queues.values()}
+        self.ledger = raw.before.after(reading(raw, raw.last_pass))
+        self.last_pass, self.read_at = raw.last_pass, raw.began
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
-        yield from held.samples(self.ledger, raw.before, shown, self._connection_of)
-        for queue in sorted(shown & self.ledger.leads.keys()):
-            yield LEAD(self.ledger.leads[queue], self._connection_of(queue), queue)
+        yield from held.samples(self.ledger, self._connection_of)
+        for queue, of in sorted(self.ledger.queues.items()):
+            if of.lead is not None:
+                yield LEAD(of.lead, self._connection_of(queue), queue)
         yield from held.told(self.ledger, raw.now)
+        if not raw.last_pass.complete or len(self.ledger.held) >= MOST_HELD:
+            yield Note("not all jobs that are held are looked at one by one, so these numbers are lower bounds")
 
     def _connection_of(self, queue: str) -> str:
         return self.settings.connection_of(queue, self.session.name)
@@ -84,11 +110,29 @@ class Reservations:
 
 def reading(raw: Raw, last_pass: Pass) -> Reading:
     """The answer, with the names that queues are shown under."""
-    before = raw.pass_before if raw.is_new else None
-    shown = last_pass.queues
-    rows = (
-        Job(row["id"], shown.get(row["queue"], OTHER), row["attempts"], row["reserved_at"], row["payload"])
+    names = last_pass.queues
+    jobs = tuple(
+        Job(
+            Key(row["id"], row["available_at"]),
+            names.get(row["queue"], OTHER),
+            row["attempts"],
+            row["reserved_at"],
+            row["payload"],
+            not_held_at(raw, row["id"]),
+        )
         for row in raw.rows
     )
-    since = before.now if before and before.complete else None
-    return Reading(raw.now, raw.asked, tuple(rows), frozenset(shown.values()), since)
+    queues = frozenset(names.values()) | {job.queue for job in jobs}
+    return Reading(floor(raw.now), raw.is_new, raw.asked, jobs, queues)
+
+
+def not_held_at(raw: Raw, id_: int) -> int | None:
+    """
+    When the pass before saw that nobody held this job, by the database's clock; None if it did not.
+
+    How long ago that was is told by our own clock: the other one may have been set meanwhile.
+    """
+    before = raw.pass_before
+    if before is None or not before.complete or id_ in before.held:
+        return None
+    return floor(raw.now - before.lag - (raw.answered - before.mono))

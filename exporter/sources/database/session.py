@@ -35,8 +35,8 @@ Row = dict[str, Any]
 class Pass(NamedTuple):
     """What the last pass over the jobs table found, for who looks at single jobs of it."""
 
-    now: int  # when it began, by the database's clock: Unix time
-    mono: float
+    mono: float  # when it began, on the monotonic clock
+    lag: float  # seconds by which what it saw was older, on a standby
     held: frozenset[int]  # ids of the jobs that a worker held
     complete: bool  # whether these are all of them
     queues: Mapping[str, str]  # each queue, and the name it is shown under

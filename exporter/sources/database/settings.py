@@ -77,9 +77,17 @@ def not_other(name: str) -> str:
     return name
 
 
+def prefix(value: str) -> str:
+    """What the keys begin with; it may be nothing, and has to fit Laravel's column, which holds no NUL."""
+    if len(value) > 255 or re.search(r"[\0\ud800-\udfff]", value):
+        raise ValueError("expected a prefix of up to 255 characters")
+    return value
+
+
 Dsn = Annotated[Secret, AfterValidator(check_dsn)]
 DsnFile = Annotated[Dsn, BeforeValidator(in_file)]
 PoolName = Annotated[Name, AfterValidator(not_other)]
+CachePrefix = Annotated[str, AfterValidator(prefix)]
 NamedQueue = Annotated[QueueName, AfterValidator(not_other)]
 
 
@@ -113,8 +121,10 @@ class Pool(Settings):
 class Cache(Settings):
     """Where Laravel keeps queue:restart and queue:pause."""
 
-    table: Name = Field(default="cache", description="the table of the `database` cache store; not read yet")
-    prefix: str | None = Field(default=None, description="`CACHE_PREFIX`; not read yet")
+    table: Name = Field(default="cache", description="the table of the `database` cache store, or a view of it")
+    prefix: CachePrefix | None = Field(
+        default=None, description="`CACHE_PREFIX`; without it those that Laravel makes of `APP_NAME=Laravel` are tried"
+    )
 
 
 class Database(WithSecrets):

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from ... import queues
 from ...model import Metric, Sample
-from ...source import Source
+from ...source import Collector, Source
 from ...timing import Clock
 from ..readings import Readings
 from .activity import Activity
 from .jobs import Jobs, queue_settings
+from .reservations import Reservations
 from .session import Session
 from .settings import Database
+from .signals import Signals
 from .sizes import Sizes
 from .statistics import Statistics
 
-COLLECTORS = (Jobs, Statistics, Activity, Sizes)
+COLLECTORS = (Jobs, Reservations, Statistics, Activity, Sizes, Signals)
+TABLES = {"failed_jobs": "failed_table", "signals": "cache"}  # collector → the setting of its table; null for none
 SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
 DUTY = 0.01  # share of a database's time that all questions together may take
@@ -29,12 +33,19 @@ def open(  # noqa: A001  # as each source's
     session = Session(name, settings, readings, clock, once=once)
     return Source(
         name=name,
-        collectors=tuple(collector(session) for collector in COLLECTORS),
+        collectors=tuple(collector(session) for collector in switched_on(settings)),
         timeout=settings.timeout,
         duty=DUTY,
         constants=tuple(constants(name, settings)),
         close=session.close,
     )
+
+
+def switched_on(settings: Database) -> Iterator[Callable[[Session], Collector[Any]]]:
+    """The collectors of all tables that are not set to null: what is not there cannot fail."""
+    for collector in COLLECTORS:
+        if collector.name not in TABLES or getattr(settings, TABLES[collector.name]) is not None:
+            yield collector
 
 
 def constants(name: str, settings: Database) -> Iterator[Sample]:

@@ -13,7 +13,7 @@ from ...queues import OTHER
 from ...source import Result
 from ...timing import Deadline
 from .. import held
-from ..ledger import Job, Ledger, Reading, Rules
+from ..ledger import Job, Key, Ledger, Reading, Rules
 from .connection import Command, Reply
 from .heads import job
 from .session import Answer, Session, answered, pairs
@@ -42,14 +42,20 @@ class Reservations:
 
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
-        rules = Rules(self._retry_after, session.worker_timeout_of, session.classes.shown, release_keeps_id=True)
+        rules = Rules(
+            self.settings.interval,
+            self._retry_after,
+            session.worker_timeout_of,
+            session.classes.shown,
+            release_keeps_id=True,
+        )
         self.ledger = Ledger(rules)
 
     @property
     def interval(self) -> float:
         """Seconds until it should be asked again: few while a job may be handed out again soon."""
         usual = self.settings.interval
-        return min(WATCH, usual) if self.ledger.nearly_expired(usual) else usual
+        return min(WATCH, usual) if self.ledger.nearly_expired() else usual
 
     def fetch(self, deadline: Deadline) -> Raw:
         asked = tuple(self.session.shown)
@@ -75,12 +81,12 @@ class Reservations:
             else:
                 rows += list(self._jobs(queue, reply))
         shown = frozenset(self.session.shown.get(queue, OTHER) for queue in raw.asked)
-        answered_for = {id_ for id_, known in raw.before.held.items() if known.queue not in failed}
-        asked = frozenset(answered_for | {row.id for row in rows})
-        reading = Reading(raw.answer.now, asked, tuple(rows), shown, None)
-        self.ledger = raw.before.after(reading, is_pass=True)
+        asked = frozenset(key.id for key, known in raw.before.held.items() if known.queue not in failed)
+        self.ledger = raw.before.after(Reading(raw.answer.now, True, asked, tuple(rows), shown))
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
-        yield from held.samples(self.ledger, raw.before, shown - failed, self._connection_of)
+        for sample in held.samples(self.ledger, self._connection_of):
+            if sample.labelled["queue"] not in failed:
+                yield sample
         yield from held.told(self.ledger, raw.answer.now)
 
     def _jobs(self, queue: str, reply: Reply) -> Iterator[Job]:
@@ -91,7 +97,8 @@ class Reservations:
             id_, attempts = says.get("id"), says.get("attempts")
             if isinstance(id_, str) and isinstance(attempts, int):
                 name = self.session.shown.get(queue, OTHER)
-                yield Job(id_, name, attempts, int(float(score)) - retry_after, payload.decode(errors="replace"))
+                text = payload.decode(errors="replace")
+                yield Job(Key(id_), name, attempts, int(float(score)) - retry_after, text, None)
 
     def _retry_after(self, queue: str) -> float:
         found = self.settings.retry_after_of(queue)

@@ -1,0 +1,125 @@
+"""What workers are told through Laravel's cache: to restart, and to leave a paused queue alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import Any, NamedTuple
+
+from ... import queues
+from ...model import Metric, Note, Sample
+from ...timing import Deadline
+from ..cache import ALL_PAUSED, FALSE, NO_TIME, PAUSED, RESTART, RESTART_SIGNAL, newest, time_of
+from .activity import pool_of, worker_pools
+from .metrics import OUTDATED
+from .session import Row, Session, too_far_behind
+
+PREFIXES = ("laravel_cache_", "laravel_cache", "laravel-cache-", "")  # with APP_NAME=Laravel: 9 to 12, 8, 12 and later
+NO_TEXT = "\ufffd"  # stands for bytes that are no text: the queue's own name is another
+HIDDEN = "the role is not a member of pg_monitor: who has worked since before the restart signal is not shown"
+
+
+class Told(NamedTuple):
+    """What workers had been told when we looked."""
+
+    signal: str | None  # the restart signal, as it stands in the cache
+    at: float  # by the database's clock
+    since: float | None  # who began earlier, by the same clock, has not heard it; None if that is not known
+
+
+class Raw(NamedTuple):
+    """What a poll brought."""
+
+    in_recovery: bool
+    lag: float | None  # seconds that a standby is behind
+    sessions: list[Row]
+    queues: tuple[str, ...]  # that were asked for
+    rows: list[Row]  # of the cache
+    now: float  # when these were read, by the database's clock
+    before: Told | None  # what we knew from the last poll
+
+
+class Signals:
+    """A few keys of the cache, and since when the workers have been connected."""
+
+    name = "signals"
+    metrics: tuple[Metric, ...] = (queues.PAUSED, RESTART_SIGNAL, OUTDATED)
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.settings = session, session.settings
+        self.interval = self.settings.interval
+        prefix = self.settings.cache.prefix if self.settings.cache else None
+        self.prefixes = PREFIXES if prefix is None else (prefix,)
+        self.told: Told | None = None
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        poll = self.session.poll(deadline)
+        sessions = poll.ask("begun")
+        lag = poll.replay_lag()  # before the rows, so that these are no older
+        shown = self._shown()
+        keys = [*self._keys(RESTART), *(key for queue in shown for key in self._pauses(queue))]
+        rows = poll.ask("signals", keys=list(dict.fromkeys(keys)))
+        return Raw(poll.in_recovery, lag, sessions, shown, rows, poll.now, self.told)
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
+        if note := too_far_behind(raw.lag, self.interval):
+            yield note
+            return
+        in_force = {row["key"]: row["value"] for row in raw.rows if row["value"] is not None}
+        yield from self._paused(raw.queues, {key for key, value in in_force.items() if value != FALSE})
+        signal = newest([in_force[key] for key in self._keys(RESTART) if key in in_force], raw.now)
+        time = None if signal is None else time_of(signal, raw.now)
+        if time is not None:
+            yield RESTART_SIGNAL(time, self.session.name)
+        elif signal is not None:
+            yield Note(NO_TIME)
+        if not raw.in_recovery:  # the workers are connected to its primary
+            self.told = Told(signal, raw.now, since(signal, time, raw))
+            yield from self._outdated(raw.sessions, self.told.since)
+
+    def _shown(self) -> tuple[str, ...]:
+        """The queues that are shown under their own names."""
+        if (last := self.session.last_pass) is None:
+            return tuple(self.settings.queues)
+        own = (queue for queue, name in last.queues.items() if queue == name != queues.OTHER)
+        return tuple(queue for queue in own if NO_TEXT not in queue)
+
+    def _keys(self, name: str) -> list[str]:
+        return [prefix + name for prefix in self.prefixes]
+
+    def _pauses(self, queue: str) -> list[str]:
+        """The keys of which any one pauses this queue."""
+        connection = self.settings.connection_of(queue, self.session.name)
+        return [*self._keys(ALL_PAUSED), *self._keys(PAUSED.format(connection=connection, queue=queue))]
+
+    def _paused(self, shown: Iterable[str], true: set[str]) -> Iterator[Sample]:
+        for queue in shown:
+            connection = self.settings.connection_of(queue, self.session.name)
+            yield queues.PAUSED(not true.isdisjoint(self._pauses(queue)), connection, queue)
+
+    def _outdated(self, sessions: list[Row], since: float | None) -> Iterator[Sample | Note]:
+        begun = defaultdict[str, list[Any]](list)  # pool → Unix times, None for one that is hidden
+        for row in sessions:
+            begun[pool_of(row, self.settings.pools)] += row["begun"]
+        pools = worker_pools(self.settings.pools)
+        seen = [name for name in pools if None not in begun[name]]
+        for name in seen if since is not None else ():
+            yield OUTDATED(sum(at < since for at in begun[name]), self.session.name, name)
+        if len(seen) < len(pools):
+            yield Note(HIDDEN)
+
+
+def since(signal: str | None, time: float | None, raw: Raw) -> float | None:
+    """
+    Before when a worker began that has not heard the restart signal, by the database's clock; None if not known.
+
+    The signal is what some machine's clock said. So where we saw it change (or vanish, which
+    workers heed as well), it is when we last saw the old one; else the signal itself, but no
+    later than when we first saw it.
+    """
+    if raw.before is not None:
+        return raw.before.since if signal == raw.before.signal else raw.before.at
+    if signal is None:
+        return -inf  # nobody was told anything
+    return None if time is None else min(time, raw.now)
