@@ -23,7 +23,8 @@ class Found:
         self.cursor = 0
         self.queues: dict[str, None] = {}  # in the order in which they were found
         self.this_round: set[str] = set()
-        self.too_many = 0  # in this round
+        self.too_many = 0  # in the last round through all keys
+        self.left_out = 0  # in this one, so far
 
     def look_on(self, deadline: Deadline) -> None:
         """Read on where the last poll stopped. Raises `SourceError`."""
@@ -34,7 +35,7 @@ class Found:
             self._add(keys)
             if self.cursor == 0:
                 self.queues = {queue: None for queue in self.queues if queue in self.this_round}
-                self.this_round, self.too_many = set(), 0
+                self.this_round, self.too_many, self.left_out = set(), self.left_out, 0
                 return
 
     def _add(self, keys: list[bytes]) -> None:
@@ -47,7 +48,7 @@ class Found:
                 self.queues[queue] = None
                 self.this_round.add(queue)
             else:
-                self.too_many += 1
+                self.left_out += 1
 
 
 def escaped(text: str) -> str:

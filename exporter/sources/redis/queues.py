@@ -22,6 +22,7 @@ from .settings import Redis
 
 LOOKED = 10  # seconds in which a worker that is there has looked for due jobs; by itself it does so every 3 s
 EMPTY = "no queue has had a job so far: is the prefix {!r} right? (In Redis an empty queue does not exist.)"
+MORE = "more than 1,000 queues were found: the keys of {:,} more are not counted"
 
 
 class Asked(NamedTuple):
@@ -187,6 +188,8 @@ class Queues:
                 yield from queue_settings(self.settings, self.session.name, name)
         for connection, count in watched.items():
             yield queues.QUEUES(count, connection)
+        if raw.unseen:
+            yield Note(MORE.format(raw.unseen))
         if not self.had_jobs and not failed:
             yield Note(EMPTY.format(self.settings.prefix))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ... import queues
+from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...queues import OTHER
 from ...timing import Deadline
@@ -65,8 +66,11 @@ class Signals:
             return None
         names = (cache.RESTART, *(name for queue in shown for name in self._pauses(queue)))
         keys = [prefix + name for name in dict.fromkeys(names) for prefix in self.prefixes]
-        (values,) = self.cache.ask([("MGET", *keys)], deadline)
-        found = zip(keys, answered(values), strict=True)
+        try:
+            values = answered(self.cache.ask([("MGET", *keys)], deadline)[0])
+        except SourceError as failure:  # it may be another server: the queues can still be asked for
+            raise SourceError(failure.reason, f"the cache: {failure}") from None
+        found = zip(keys, values, strict=True)
         return {key: value.decode(errors="replace") for key, value in found if value is not None}
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
