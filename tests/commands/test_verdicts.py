@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from exporter.demo.postgres import free_port
+from exporter.sources.database.source import COLLECTORS
 
 from ..world import add_jobs
 from .running import run, settings_file
@@ -63,7 +64,7 @@ def test_blind(tmp_path: Path) -> None:
     assert "NOTHING IS OVER" not in status.out
     (line,) = once.err.splitlines()
     assert line.startswith("queue-exporter: database: refused: ")
-    assert line.endswith(" (jobs, statistics, activity, sizes)")
+    assert line.endswith(f" ({', '.join(collector.name for collector in COLLECTORS)})")
 
 
 def test_a_dsn_in_the_environment_is_enough(dsn18: str, db18: Db) -> None:

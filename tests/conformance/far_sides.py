@@ -149,7 +149,7 @@ FAR_SIDES = {
     "database": FarSide(
         database,
         {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
-        allowed_meanwhile=frozenset({"statistics", "activity", "sizes"}),
+        allowed_meanwhile=frozenset({"statistics", "activity", "sizes", "locks"}),
     ),
     "redis": FarSide(
         redis, {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"}

@@ -21,7 +21,7 @@ from ..resolve import resolve
 from .errors import login_failed
 
 TICK = 0.1  # seconds between two looks at signals
-TEXT_TYPES = ("text", "varchar", "bpchar", "name")
+TEXT_TYPES = ("text", "varchar", "bpchar", "name", "json")
 TimedOutError = psycopg.errors._WaitTimeout  # noqa: SLF001  # it has no public name
 ANSWERED: tuple[Reason, ...] = ("auth", "not_found", "permission", "too_many_connections")
 

@@ -12,6 +12,8 @@ from ...timing import Clock
 from ..readings import Readings
 from .activity import Activity
 from .jobs import Jobs, queue_settings
+from .locks import Locks
+from .pop import Pop
 from .reservations import Reservations
 from .session import Session
 from .settings import Database
@@ -19,7 +21,7 @@ from .signals import Signals
 from .sizes import Sizes
 from .statistics import Statistics
 
-COLLECTORS = (Jobs, Reservations, Statistics, Activity, Sizes, Signals)
+COLLECTORS = (Jobs, Reservations, Statistics, Activity, Sizes, Locks, Signals, Pop)
 TABLES = {"failed_jobs": "failed_table", "signals": "cache"}  # collector → the setting of its table; null for none
 SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
