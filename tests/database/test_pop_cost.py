@@ -20,7 +20,7 @@ from exporter.status import report
 from exporter.timing import Deadline
 
 from ..patience import until
-from ..world import add_jobs, close, poll, settings, state, value, watched
+from ..world import add_jobs, close, database_of, poll, settings, state, value, watched
 from .onlooker import ours
 from .test_cost import LOGGED
 
@@ -149,7 +149,7 @@ def test_the_plan_is_a_workers(dsn: str, asleep: Db) -> None:
     asleep.execute("VACUUM ANALYZE jobs")
     for name, setting in LOGGED.items():
         asleep.execute(f"ALTER DATABASE {asleep.info.dbname} SET {name} = '{setting}'".encode())
-    session = Session("database", settings(dsn).connections["database"], Readings())
+    session = Session("database", database_of(settings(dsn)), Readings())
     found, others = [], ""
     with psycopg.connect(dsn, autocommit=True) as worker:
         select = POP % ("$1", "$2", "$3")

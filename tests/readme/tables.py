@@ -10,17 +10,19 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from exporter import exposition
+from exporter.config import DRIVERS as CONNECTIONS
 from exporter.config import Config
 from exporter.model import Metric
 from exporter.settings import Settings
 from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
-from exporter.sources.database.settings import Database
+from exporter.sources.redis import source as redis
 
 from . import sample
 
 README = Path(__file__).parents[2] / "README.md"
-METRICS: tuple[Metric, ...] = (*database.METRICS, *clock.METRICS, *exposition.METRICS)
+DRIVERS: dict[str, tuple[Metric, ...]] = {"database": database.METRICS, "redis": redis.METRICS}
+METRICS: tuple[Metric, ...] = (*database.METRICS, *redis.METRICS, *clock.METRICS, *exposition.METRICS)
 NAMES = {"queues": "QUEUE", "pools": "POOL"}  # what stands for a key that the user chooses
 APART = ("connections", "config_file")  # a table of its own, and a file of its own
 
@@ -33,16 +35,26 @@ def table(*rows: tuple[str, ...]) -> str:
 
 
 def metrics() -> str:
-    """Every metric once, in the order of their sources."""
-    rows = [(f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), m.help) for m in METRICS]
-    return table(("metric", "type", "labels", "meaning"), *dict.fromkeys(rows))
+    """Every metric once, in the order of their sources, and the drivers that give it."""
+    rows = [
+        (f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), given_by(m), m.help) for m in METRICS
+    ]
+    return table(("metric", "type", "labels", "driver", "meaning"), *dict.fromkeys(rows))
+
+
+def given_by(metric: Metric) -> str:
+    """The drivers whose connections have this metric; nothing where it belongs to no connection."""
+    names = [name for name, metrics in DRIVERS.items() if metric in metrics]
+    return "all" if names == [*DRIVERS] else ", ".join(f"`{name}`" for name in names)
 
 
 def settings() -> str:
     """One table for the file, one for a connection of each driver."""
     head = ("setting", "default", "meaning")
-    connection = "A connection of the driver `database`, under `connections.NAME`:"
-    return f"{table(head, *rows(Config))}\n{connection}\n\n{table(head, *rows(Database))}"
+    tables = [table(head, *rows(Config))]
+    for name, driver in CONNECTIONS.items():
+        tables += [f"A connection of the driver `{name}`, under `connections.NAME`:\n", table(head, *rows(driver))]
+    return "\n".join(tables)
 
 
 def rows(model: type[Settings], path: str = "") -> Iterator[tuple[str, ...]]:
@@ -72,6 +84,8 @@ def default(field: FieldInfo) -> str:
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, dict):
+        return f"`{', '.join(value)}`"
     return f"`{value:g}s`" if isinstance(value, float | int) else f"`{value}`"  # every number is a duration
 
 

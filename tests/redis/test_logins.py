@@ -11,15 +11,17 @@ import pytest
 import redis
 import trustme
 
+from exporter import config
 from exporter.demo.postgres import free_port
 from exporter.demo.redis import Redis
+from exporter.sources.redis.settings import Redis as RedisSettings
 
+from ..readme.blocks import block
 from ..world import states, value
 from .dumps import put_back
 from .world import PREFIX, counts, errors, look, payload, push, state_of, watched
 
 PASSWORD = "a#b@c:d/e%f=g{h}&i j'k\"l\\m é"
-README = Path(__file__).parents[2] / "README.md"
 
 
 @pytest.fixture(scope="module")
@@ -57,8 +59,22 @@ def test_who_is_not_let_in_is_told_so(locked: Redis, login: str) -> None:
 
 def acl() -> str:
     """The line in the README that makes our user."""
-    (line,) = [line for line in README.read_text().splitlines() if line.startswith("ACL SETUSER")]
-    return line
+    return block("text", "ACL SETUSER")
+
+
+def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:
+    """The README's settings file is one, and says of the second connection and of the user what it means."""
+    (tmp_path / "secret").write_text("change-me\n")
+    text = block("yaml", "driver: redis").replace("/run/secrets/queue-exporter", str(tmp_path / "secret"))
+    (tmp_path / "file.yml").write_text(text)
+    connection = config.load(tmp_path / "file.yml", {}).connections["redis"]
+    assert isinstance(connection, RedisSettings)
+    assert connection.connection_of("exports", "redis") == "redis-long"
+    target = connection.target()
+    assert (target.host, target.username, target.password) == ("cache.internal", "queue_exporter", "change-me")
+    cache = connection.cache_target()
+    assert cache is not None
+    assert (cache.host, cache.database, cache.password) == ("cache.internal", 1, "change-me")
 
 
 @pytest.fixture
