@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -13,10 +14,12 @@ import psycopg
 from .. import app, config
 from ..errors import ConfigError
 from . import prometheus
+from .horizon import HORIZON, PREFIX, HorizonWorld
 from .incidents import HEALTHY, INCIDENTS
 from .laravel import CACHE_PREFIX
 from .plan import Plan
 from .postgres import Postgres, StartError, free_port
+from .redis import Redis
 from .world import World
 
 LISTEN = "127.0.0.1:10087"
@@ -59,7 +62,11 @@ def run(incident: str | None, say: Say, stop: Event) -> None:
     """Start everything, the exporter last; end everything in the opposite order."""
     plan = INCIDENTS[incident].plan if incident else HEALTHY
     port = free_port()
-    settings = config.parse(exporter_settings(plan, f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"))
+    redis_port = free_port() if shutil.which("redis-server") else None
+    if redis_port is None and plan.horizon != HEALTHY.horizon:
+        raise ConfigError("demo: this incident happens in a Redis, and there is no redis-server on PATH")
+    dsn = f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"
+    settings = config.parse(exporter_settings(plan, dsn, redis_port))
     wired = app.build(settings)
     with ExitStack() as ended:
         server = app.listen(wired, settings)  # before anything else: a port in use is told at once
@@ -73,6 +80,10 @@ def run(incident: str | None, say: Say, stop: Event) -> None:
         world = ended.enter_context(World(plan, postgres.dsn(APPLICATION, APPLICATION)))
         create(postgres, world)
         populate(world, say)
+        if redis_port:
+            say("starting Redis, and a Horizon in it")
+            redis = ended.enter_context(Redis(plan.horizon.server, redis_port))
+            ended.enter_context(HorizonWorld(plan.horizon, redis.port))
         if program := prometheus.found():
             say("starting Prometheus")
             started = ended.enter_context(prometheus.Prometheus(program, LISTEN, INTERVAL))
@@ -114,7 +125,7 @@ def explain(incident: str | None, say: Say) -> None:
     say("Ctrl-C stops everything")
 
 
-def exporter_settings(plan: Plan, dsn: str) -> dict[str, Any]:
+def exporter_settings(plan: Plan, dsn: str, redis_port: int | None = None) -> dict[str, Any]:
     """The settings of an exporter that knows this world."""
     pools: dict[str, dict[str, Any]] = {
         pool.name: {"application_name": pool.application_name, "queues": list(pool.queues), "timeout": pool.timeout}
@@ -130,7 +141,18 @@ def exporter_settings(plan: Plan, dsn: str) -> dict[str, Any]:
         "pools": pools | {"web": {"application_name": "web"}},
         "cache": {"table": "cache", "prefix": CACHE_PREFIX},
     }
-    return {"web": {"listen": LISTEN}, "connections": {"database": database}}
+    connections = {"database": database}
+    if redis_port:
+        connections["redis"] = {
+            "driver": "redis",
+            "url": f"redis://127.0.0.1:{redis_port}/0",
+            "prefix": PREFIX,
+            "interval": INTERVAL,
+            "target_wait": plan.target_wait,
+            "queues": dict.fromkeys((*plan.horizon.workers, *plan.horizon.due)),
+            "horizon": {"prefix": HORIZON},
+        }
+    return {"web": {"listen": LISTEN}, "connections": connections}
 
 
 def stop_when_the_terminal_closes(stop: Event) -> None:
