@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
 import redis
 
 from exporter.app import App
 from exporter.demo.redis import Redis
 from exporter.sources.redis.heads import HEAD, Line, look
 
-from ..world import value
-from .world import PREFIX, delay, now, payload, push, reserve, watched
+from ..world import HandClock, value
+from ..world import poll as poll_source
+from .world import PREFIX, counts, delay, now, payload, push, reserve, watched
 from .world import look as poll
 
 NOW = 1_800_000_000
@@ -47,6 +49,19 @@ def test_jobs_that_nobody_may_take_have_no_age(server: Redis, client: redis.Redi
     with watched(server.url()) as app:
         assert age(app) == 0
         assert value(app, "oldest_reserved_job_age_seconds", queue="default") in (10, 11)
+
+
+def test_redis_says_what_time_it_is(server: Redis, client: redis.Redis) -> None:
+    """Ages and due times are by Redis's own clock, which is asked on the way; how far it is from ours is told."""
+    hand = HandClock(wall=now(client) - 100.0)
+    delay(client, payload(), now(client) + 50)
+    with watched(server.url(), hand.clock) as app:
+        assert counts(app) == {"delayed": 1}
+        poll_source(app, source="clock")
+        assert value(app, "clock_offset_seconds", reference="redis:redis") == pytest.approx(100, abs=5)
+        for passed in (200.0, -200.0):  # of our own clocks alone: as if Redis's had been set
+            hand.pass_(passed)
+            assert counts(app) == {"delayed": 1}
 
 
 def test_an_age_is_never_negative(server: Redis, client: redis.Redis) -> None:
