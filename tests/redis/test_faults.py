@@ -31,7 +31,7 @@ def own() -> Iterator[Redis]:
 
 
 class Dripping(Peer):
-    """Sends a byte now and then, for ever: no single wait takes long."""
+    """Sends a byte now and then, for seconds: no single wait takes long."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -46,7 +46,7 @@ class Dripping(Peer):
             client, _ = self.listener.accept()
             with client:
                 client.sendall(b"$100000\r\n")
-                while True:
+                for _ in range(500):
                     client.sendall(b"x")
                     time.sleep(0.01)
         except OSError:
