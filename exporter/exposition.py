@@ -9,13 +9,13 @@ from threading import Lock
 from typing import Literal, NamedTuple
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, UnknownMetricFamily
 from prometheus_client.exposition import generate_latest as text_format
 from prometheus_client.openmetrics.exposition import generate_latest as openmetrics_format
 from prometheus_client.registry import Collector as Registry
 from prometheus_client.utils import floatToGoString
 
-from . import __version__
+from . import __version__, queues
 from .board import Board, Key, State, shown
 from .errors import REASONS
 from .model import Distribution, Metric, Sample
@@ -23,6 +23,8 @@ from .timing import Clock
 
 Format = Literal["text", "openmetrics"]
 Values = dict[tuple[str, ...], float]  # of one metric, by label values
+MetricFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | UnknownMetricFamily
+UNTYPED = {queues.FAILED_TOTAL}  # as OpenMetrics calls a counter's family without _total, and a gauge is called so
 END = b"# EOF\n"  # closes an OpenMetrics page, so it comes once, after the process's own metrics
 
 OF = ("source", "collector")
@@ -82,18 +84,22 @@ def encodable(label: str) -> str:
 class OneFamily(Registry):
     """One metric with its values, in the form that the client library renders."""
 
-    def __init__(self, metric: Metric, values: Values) -> None:
-        self.metric, self.values = metric, values
+    def __init__(self, metric: Metric, values: Values, form: Format) -> None:
+        self.metric, self.values, self.form = metric, values, form
 
-    def collect(self) -> Iterator[GaugeMetricFamily | CounterMetricFamily | HistogramMetricFamily]:
+    def collect(self) -> Iterator[MetricFamily]:
         if self.metric.kind == "histogram":
             yield self._histogram()
             return
-        build = CounterMetricFamily if self.metric.kind == "counter" else GaugeMetricFamily
-        family = build(self.metric.name, self.metric.help, labels=self.metric.labels)
+        family = self._build()(self.metric.name, self.metric.help, labels=self.metric.labels)
         for labels, value in sorted(self.values.items()):
             family.add_metric(labels, value)
         yield family
+
+    def _build(self) -> type[CounterMetricFamily | GaugeMetricFamily | UnknownMetricFamily]:
+        if self.form == "openmetrics" and self.metric in UNTYPED:
+            return UnknownMetricFamily
+        return CounterMetricFamily if self.metric.kind == "counter" else GaugeMetricFamily
 
     def _histogram(self) -> HistogramMetricFamily:
         family = HistogramMetricFamily(self.metric.name, self.metric.help, labels=self.metric.labels)
@@ -164,7 +170,7 @@ class Exposition:
     def _lines(self, form: Format, metric: Metric, values: Values) -> bytes:
         kept = self._kept.get((form, metric.name))
         if kept is None or kept.values != values:
-            lines = RENDER[form](OneFamily(metric, values)).removesuffix(END)
+            lines = RENDER[form](OneFamily(metric, values, form)).removesuffix(END)
             kept = self._kept[form, metric.name] = Kept(values, lines)
         return kept.lines
 

@@ -13,10 +13,9 @@ import psycopg
 import pytest
 from psycopg import sql
 
+from exporter.demo import laravel
 from exporter.demo.postgres import Postgres
 from exporter.demo.redis import Redis
-
-from .world import create_jobs
 
 NUMBERS = count()
 
@@ -78,9 +77,9 @@ def dsn18(postgres18: Postgres) -> Iterator[str]:
 
 @pytest.fixture
 def db(dsn: str) -> Iterator[psycopg.Connection[Any]]:
-    """A connection to `dsn` with an empty jobs table in it."""
+    """A connection to `dsn` with Laravel's tables in it, all of them empty."""
     with psycopg.connect(dsn, autocommit=True) as connection:
-        create_jobs(connection)
+        connection.execute(laravel.TABLES)
         yield connection
 
 
@@ -88,7 +87,7 @@ def db(dsn: str) -> Iterator[psycopg.Connection[Any]]:
 def db18(dsn18: str) -> Iterator[psycopg.Connection[Any]]:
     """The same for `dsn18`."""
     with psycopg.connect(dsn18, autocommit=True) as connection:
-        create_jobs(connection)
+        connection.execute(laravel.TABLES)
         yield connection
 
 

@@ -86,6 +86,15 @@ def test_every_metric_is_published_by_somebody() -> None:
     assert {metric for metrics in DEFINED.values() for metric in metrics} == registered
 
 
+def test_openmetrics_has_no_family_twice() -> None:
+    """There a counter is called without `_total`; where a gauge is called so already, it goes without a type."""
+    families = [
+        name.removesuffix("_total") if metric.kind == "counter" and metric not in exposition.UNTYPED else name
+        for name, (metric,) in DEFINED.items()
+    ]
+    assert len(families) == len(set(families))
+
+
 LIMITED = [metric for metrics in DEFINED.values() for metric in metrics if metric.limit is not None]
 
 

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-
-from ..queues import OTHER
+from collections.abc import Callable, Iterable, Mapping
+from typing import Generic, TypeVar
 
 MOST = 100  # found queues that are shown under their own names
 KEPT = 3600.0  # seconds for which a queue that has no rows any more still says zero
 
+Name = TypeVar("Name", str, tuple[str, str])  # of a queue; of a connection; of a connection and a queue of it
 
-class Remembered:
-    """Remembers queues from poll to poll. Its size is bounded whatever the tables hold."""
 
-    def __init__(self, named: Iterable[str], most: int = MOST, kept: float = KEPT) -> None:
-        self.named, self.most, self.kept = frozenset(named), most, kept
-        self._seen: dict[str, float] = {}  # name → Unix time at which it was last shown for a queue with rows
+class Remembered(Generic[Name]):
+    """Remembers names from poll to poll. Its size is bounded whatever the tables hold."""
 
-    def shown(self, sizes: Mapping[str, int], now: float) -> dict[str, str]:
+    def __init__(
+        self, named: Iterable[Name], other: Callable[[Name], Name], most: int = MOST, kept: float = KEPT
+    ) -> None:
+        self.named: frozenset[Name] = frozenset(named)
+        self.other: Callable[[Name], Name] = other
+        self.most, self.kept = most, kept
+        self._seen: dict[Name, float] = {}  # name → Unix time at which it was last shown for one with rows
+
+    def shown(self, sizes: Mapping[Name, int], now: float) -> dict[Name, Name]:
         """
-        Each queue, those without rows included, and the name it is shown under: its own or `other`.
+        Each name, those without rows included, and the one it is shown under: its own or `other`.
 
-        `sizes` are those of the queues that have rows. Of queues that are new the largest are shown.
+        `sizes` are those of the names that have rows. Of new ones the largest are shown.
         """
         self._seen = {name: at for name, at in self._seen.items() if now - at < self.kept}
-        shown = {}
-        for queue in sorted(sizes.keys() - self.named, key=lambda queue: (-sizes[queue], queue)):
-            is_room = len(self._seen) - (OTHER in self._seen) < self.most
-            shown[queue] = queue if is_room or queue in self._seen else OTHER
-            self._seen[shown[queue]] = now
-        return {queue: queue for queue in (*self.named, *self._seen)} | shown
+        room = self.most - sum(name != self.other(name) for name in self._seen)
+        shown: dict[Name, Name] = {}
+        for name in sorted(sizes.keys() - self.named, key=lambda name: (-sizes[name], name)):
+            is_new = name not in self._seen and name != self.other(name)
+            shown[name] = self.other(name) if is_new and room <= 0 else name
+            room -= is_new
+            self._seen[shown[name]] = now
+        return {name: name for name in self.named} | {name: name for name in self._seen} | shown

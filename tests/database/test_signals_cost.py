@@ -91,6 +91,7 @@ def test_the_number_of_keys_is_bounded(dsn: str, db: Db, log: Log) -> None:
     create_cache(db)
     add_jobs(db, *[(queue, None, 5) for queue in QUEUES])
     put(db, cached.PAUSED.format(queue="other"), "b:1;")
+    put(db, cached.RESTART, "i:1796058608;")  # so that there is no doubt about the prefix
     with watched(dsn) as app:
         poll(app, "jobs")
         poll(app, "signals")

@@ -48,6 +48,7 @@ def as_role(dsn: str, role: str) -> str:
     return dsn.replace("postgres@", f"{role}@")
 
 
+@pytest.mark.parametrize("server", ["wheel"], indirect=True)
 def test_without_select_signals_alone_fails(dsn: str, cache: Db, role: str) -> None:
     """A role that may not read the cache gives `permission` for `signals` alone; it heals with the grant."""
     with watched(as_role(dsn, role), queues=QUEUES) as app:
@@ -88,6 +89,7 @@ def tempted(limited: Db) -> set[str]:
     return seen
 
 
+@pytest.mark.parametrize("server", ["wheel"], indirect=True)
 def test_an_open_view_would_leak(dsn: str, cache: Db, role: str) -> None:
     """Without security_barrier the same function sees every key: that is why the view has it."""
     cache.execute(VIEW.replace("WITH (security_barrier) ", "").encode())

@@ -31,10 +31,10 @@ POOLS: dict[str, Any] = {
 
 
 @pytest.fixture
-def cache(db: Db) -> Db:
+def cache(db18: Db) -> Db:
     """A database with an empty cache table."""
-    create_cache(db)
-    return db
+    create_cache(db18)
+    return db18
 
 
 class Workers:
@@ -51,16 +51,16 @@ class Workers:
 
 
 @pytest.fixture
-def workers(dsn: str, cache: Db) -> Iterator[Workers]:
+def workers(dsn18: str) -> Iterator[Workers]:
     """Begins workers; they end with the test."""
     with ExitStack() as stack:
-        yield Workers(dsn, stack)
+        yield Workers(dsn18, stack)
 
 
 @pytest.fixture
-def app(dsn: str, cache: Db) -> Iterator[App]:
+def app(dsn18: str, cache: Db) -> Iterator[App]:
     """An exporter that knows the pools."""
-    with watched(dsn, pools=POOLS) as app:
+    with watched(dsn18, pools=POOLS) as app:
         yield app
 
 
@@ -258,26 +258,27 @@ def test_status_counts_them(app: App, cache: Db, workers: Workers) -> None:
 
 
 @pytest.fixture
-def plain(cache: Db) -> Iterator[str]:
+def plain(db: Db) -> Iterator[str]:
     """A role that may read the tables, but has no pg_monitor."""
-    cache.execute("CREATE ROLE plain LOGIN; GRANT SELECT ON jobs, cache TO plain")
+    create_cache(db)
+    db.execute("CREATE ROLE plain LOGIN; GRANT SELECT ON jobs, cache TO plain")
     yield "plain"
-    cache.execute("DROP OWNED BY plain; DROP ROLE plain")
+    db.execute("DROP OWNED BY plain; DROP ROLE plain")
 
 
-def test_case_20_since_when_others_work_is_hidden(dsn: str, cache: Db, plain: str, workers: Workers) -> None:
+def test_case_20_since_when_others_work_is_hidden(dsn: str, db: Db, plain: str) -> None:
     """Case 20: without pg_monitor outdated workers of another role are absent, with a note, and never 0."""
     pools = {"own": {"role": plain, "queues": ["mail"]}} | POOLS | {"later": POOLS["default"]}
-    workers.begin()
-    with watched(dsn.replace("postgres@", f"{plain}@"), pools=pools) as app:
+    limited = watched(dsn.replace("postgres@", f"{plain}@"), pools=pools)
+    with psycopg.connect(dsn, application_name="worker-1"), limited as app:
         assert outdated(app) is None
-        restart(cache)
+        restart(db)
         assert outdated(app) is None
         assert state(app, "signals").notes == (HIDDEN,)
         assert outdated(app, "own") == 1  # the exporter itself: its own role is no secret
         assert outdated(app, "later") == 0  # nobody is there
         assert value(app, "restart_signal_timestamp_seconds") is not None
-        cache.execute(f"GRANT pg_monitor TO {plain}".encode())
+        db.execute(f"GRANT pg_monitor TO {plain}".encode())
         assert outdated(app) == 1
         assert state(app, "signals").notes == ()
 

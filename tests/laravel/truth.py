@@ -29,7 +29,7 @@ class Event(NamedTuple):
     facts: Mapping[str, Any]  # id, queue, attempts …, as `app/truth.php` gives them
 
     @property
-    def id(self) -> int | str:
+    def id(self) -> Any:
         """The id of the job's row, or in Redis of the job."""
         given = self.facts["id"]
         return given if isinstance(given, str) and not given.isdecimal() else int(given)

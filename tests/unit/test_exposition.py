@@ -14,6 +14,7 @@ from exporter.board import Board, Key, State
 from exporter.errors import REASONS
 from exporter.exposition import Exposition, Format
 from exporter.model import Metric, Sample
+from exporter.queues import FAILED, FAILED_TOTAL
 
 from ..world import HandClock, Series, series
 from .scripted import THINGS, Act, Scripted, Stage, fails
@@ -107,6 +108,15 @@ def test_both_formats_say_the_same() -> None:
         return {key: value for key, value in read.items() if key[0].startswith("laravel_queue_")}
 
     assert ours(series(exposition.page("text"))) == ours(openmetrics(exposition.page("openmetrics")))
+
+
+def test_a_gauge_and_a_counter_may_share_a_name_but_for_its_end() -> None:
+    """OpenMetrics calls a counter's family as this gauge is called; its page has both, in families of their own."""
+    exposition = showing(FAILED(3, "database", "default"), FAILED_TOTAL(7, "database", "default", "App\\Jobs\\A"))
+    for page in (series(exposition.page("text")), openmetrics(exposition.page("openmetrics"))):
+        found = {name: value for (name, _), value in page.items() if name in (FAILED.name, FAILED_TOTAL.name)}
+        assert found == {FAILED.name: 3, FAILED_TOTAL.name: 7}
+    assert b"# TYPE laravel_queue_failed_jobs_total counter" in exposition.page("text")
 
 
 @pytest.mark.parametrize("form", ["text", "openmetrics"])

@@ -17,6 +17,7 @@ import psycopg
 
 from ...errors import SourceError
 from ...model import Note
+from ...queues import OTHER
 from ...timing import BELIEF, Clock, Deadline
 from ..classes import JobClasses
 from ..readings import Reading, Readings
@@ -50,7 +51,8 @@ class Session:
     ) -> None:
         self.name, self.settings, self.readings, self.clock = name, settings, readings, clock
         self.once = once  # whether nobody will ask again
-        self.names, self.remembered, self.classes = names(settings), Remembered(settings.queues), JobClasses()
+        self.names, self.classes = names(settings), JobClasses()
+        self.remembered = Remembered(settings.queues, lambda _: OTHER)
         self.last_pass: Pass | None = None  # None before the first, and while its numbers may not be shown
         self.missed_passes = 0  # that failed since
         self.connection: Connection | None = None

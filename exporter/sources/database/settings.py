@@ -137,7 +137,7 @@ class Database(WithSecrets):
     password_file: SecretFile | None = Field(default=None, description="a file that holds the password")
     schema_: Name = Field(default="public", alias="schema", description="where the tables are")
     table: Name = Field(default="jobs", description="its name as in the catalogue, prefix included")
-    failed_table: Name | None = Field(default="failed_jobs", description="null for none; not read yet")
+    failed_table: Name | None = Field(default="failed_jobs", description="null for none")
     retry_after: WholeSeconds = Field(default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`")
     target_wait: Seconds | None = Field(default=None, description="how long a job may wait; without it nothing is late")
     interval: Annotated[Seconds, AfterValidator(at_least(0.1, "as a database has more to do than this"))] = Field(

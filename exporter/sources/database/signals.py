@@ -8,15 +8,23 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ... import queues
+from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
 from ..cache import ALL_PAUSED, FALSE, NO_TIME, PAUSED, RESTART, RESTART_SIGNAL, newest, time_of
 from .activity import pool_of, worker_pools
 from .metrics import OUTDATED
-from .session import Row, Session, too_far_behind
+from .session import Poll, Row, Session, too_far_behind
 
 PREFIXES = ("laravel_cache_", "laravel_cache", "laravel-cache-", "")  # with APP_NAME=Laravel: 9 to 12, 8, 12 and later
+LOCAL = "illuminate:"  # how keys of the framework's own begin where there is no prefix
 NO_TEXT = "\ufffd"  # stands for bytes that are no text: the queue's own name is another
+LOOK_AT = 100  # keys of a cache in which none of ours was found
+LOOK_FOR = 0.1  # seconds; the beginning of a cache may be all dead rows
+OTHER_PREFIX = (
+    "the keys of the cache begin with none of Laravel's usual prefixes: without the setting cache.prefix nobody knows "
+    "what is paused and who has heard of the restart"
+)
 HIDDEN = "the role is not a member of pg_monitor: who has worked since before the restart signal is not shown"
 
 
@@ -37,6 +45,7 @@ class Raw(NamedTuple):
     queues: tuple[str, ...]  # that were asked for
     rows: list[Row]  # of the cache
     now: float  # when these were read, by the database's clock
+    other_prefix: bool  # whether this cache's keys begin in another way than those that were asked for
     before: Told | None  # what we knew from the last poll
 
 
@@ -60,11 +69,28 @@ class Signals:
         shown = self._shown()
         keys = [*self._keys(RESTART), *(key for queue in shown for key in self._pauses(queue))]
         rows = poll.ask("signals", keys=list(dict.fromkeys(keys)))
-        return Raw(poll.in_recovery, lag, sessions, shown, rows, poll.now, self.told)
+        now, other_prefix = poll.now, not rows and self._other_prefix(poll)
+        return Raw(poll.in_recovery, lag, sessions, shown, rows, now, other_prefix, self.told)
+
+    def _other_prefix(self, poll: Poll) -> bool:
+        """Whether nothing was found because nobody said how the keys begin."""
+        if self.prefixes is not PREFIXES:
+            return False
+        usual = [prefix for prefix in PREFIXES if prefix] + [LOCAL]
+        try:
+            (keys,) = poll.ask("other_prefix", LOOK_FOR, prefixes=usual, look_at=LOOK_AT)
+        except SourceError as error:
+            if error.reason != "timeout" or error.unreachable:
+                raise
+            return False
+        return bool(keys["other"])
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         if note := too_far_behind(raw.lag, self.interval):
             yield note
+            return
+        if raw.other_prefix:
+            yield Note(OTHER_PREFIX)
             return
         in_force = {row["key"]: row["value"] for row in raw.rows if row["value"] is not None}
         yield from self._paused(raw.queues, {key for key, value in in_force.items() if value != FALSE})

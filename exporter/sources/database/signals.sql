@@ -19,3 +19,8 @@ WITH found AS MATERIALIZED (SELECT key, value, expiration FROM {cache} WHERE key
 SELECT key, left(value, 64) AS value
   FROM found
  WHERE expiration > {now};
+
+-- name: other_prefix
+-- Do the keys of this cache begin in another way than those that we look for? A few of them tell.
+SELECT coalesce(bool_and(NOT key ^@ ANY ({prefixes}::text[])), false) AS other
+  FROM (SELECT key FROM {cache} LIMIT {look_at}) AS few;

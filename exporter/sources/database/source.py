@@ -11,6 +11,7 @@ from ...source import Collector, Source
 from ...timing import Clock
 from ..readings import Readings
 from .activity import Activity
+from .failed_jobs import FailedJobs
 from .jobs import Jobs, queue_settings
 from .locks import Locks
 from .pop import Pop
@@ -21,7 +22,7 @@ from .signals import Signals
 from .sizes import Sizes
 from .statistics import Statistics
 
-COLLECTORS = (Jobs, Reservations, Statistics, Activity, Sizes, Locks, Signals, Pop)
+COLLECTORS = (Jobs, Reservations, FailedJobs, Statistics, Activity, Sizes, Locks, Signals, Pop)
 TABLES = {"failed_jobs": "failed_table", "signals": "cache"}  # collector → the setting of its table; null for none
 SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))

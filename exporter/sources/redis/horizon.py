@@ -99,7 +99,8 @@ class Horizon:
     def __init__(self, session: Session, prefix: str) -> None:
         self.session, self.settings, self.prefix = session, session.settings, prefix
         self.interval = self.settings.interval
-        self.remembered, self.pools = Remembered(self.settings.queues), Remembered(())
+        self.remembered = Remembered(self.settings.queues, lambda _: OTHER)
+        self.pools = Remembered[str]((), lambda _: OTHER)
         self.counts: Mapping[str, Count] = {}
         self.tally = Tally()
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ...errors import SourceError
 from ...model import Note
+from ...queues import OTHER
 from ...timing import BELIEF, Clock, Deadline
 from ..classes import JobClasses
 from ..readings import Reading, Readings
@@ -41,7 +42,7 @@ class Session:
     def __post_init__(self) -> None:
         self.link = Link(self.settings.target())
         self.ahead: float | None = None  # Redis's clock minus our monotonic one, as of the last answer
-        self.remembered = Remembered(self.settings.queues)
+        self.remembered = Remembered(self.settings.queues, lambda _: OTHER)
         self.shown: Mapping[str, str] = {queue: queue for queue in self.settings.queues}
         self.classes = JobClasses()
         self.worker_timeouts: Mapping[str, float] = {}  # by queue, as Horizon's supervisors say
