@@ -194,7 +194,8 @@ class Ledger:
 
     def _go_on(self, before: Held, row: Job, now: int) -> Held:
         held = before._replace(queue=row.queue, attempts=row.attempts, reserved_at=row.reserved_at, seen=now)
-        if row.attempts <= before.attempts or row.reserved_at <= before.reserved_at:
+        is_later = row.reserved_at > before.reserved_at or self.rules.release_keeps_id  # perhaps in the same second
+        if row.attempts <= before.attempts or not is_later:
             return held  # as it was, or changed by hand
         held = held._replace(long=False)
         if self.rules.release_keeps_id and before.age < self.rules.retry_after(before.queue):
