@@ -2,9 +2,9 @@
 What a poll costs a database: `python -m benchmarks.database [ROWS…]`.
 
 For each number of rows, without and with the two optional indexes: milliseconds of each
-collector's poll (median of several), buffers that the question on the jobs touches, and the
-interval that the duty of 1 % then puts in force for `jobs`. At the end, what the indexes cost
-the workers: WAL and HOT updates per job.
+collector's poll (median of several; the first of `failed_jobs` counts the rows), buffers that the
+question on the jobs touches, and the interval that the duty of 1 % then puts in force for `jobs`.
+At the end, what the indexes cost the workers: WAL and HOT updates per job.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ import psycopg
 from exporter import app, config
 from exporter.demo import laravel
 from exporter.demo.postgres import Postgres
+from exporter.poller import Poller, Turn
+from exporter.sources.database.source import COLLECTORS
 
 REPEATS = 9
 JOBS = 3000  # pushed, reserved and deleted to measure what the indexes cost
@@ -30,6 +32,12 @@ SELECT 'queue' || (sqrt(random()) * 8)::int, repeat(md5(n::text), 30 + (random()
        now + CASE WHEN random() < 0.05 THEN 3600 ELSE -(random() * 3600)::int END, now
   FROM generate_series(1, %(rows)s) AS n, (SELECT extract(epoch FROM now())::int AS now) AS clock
 """
+# Ten thousand failures with their exceptions.
+FAILED = """
+INSERT INTO failed_jobs (uuid, connection, queue, payload, exception)
+SELECT n::text, 'database', 'queue' || n % 8, repeat(md5(n::text), 32), repeat(md5(n::text), 160)
+  FROM generate_series(1, 10000) AS n
+"""
 INDEXES = """
 CREATE INDEX jobs_waiting_index ON jobs (queue, available_at) WHERE reserved_at IS NULL;
 CREATE INDEX jobs_reserved_index ON jobs (queue, reserved_at) WHERE reserved_at IS NOT NULL;
@@ -40,20 +48,21 @@ SELECT heap_blks_read + heap_blks_hit + idx_blks_read + idx_blks_hit FROM pg_sta
 
 
 def main() -> None:
-    """Print one line for each table."""
+    """Print one line for each table, in Markdown."""
     sizes = [int(argument) for argument in sys.argv[1:]] or [10_000, 100_000, 1_000_000]
     with Postgres(settings=SERVER) as server, psycopg.connect(server.dsn(), autocommit=True) as db:
         print(db.execute("SELECT version()").fetchone())
-        print(f"{'rows':>10} {'indexes':>8} {'jobs':>9} {'statistics':>11} {'activity':>9} {'sizes':>7}  (ms)", end="")
-        print(f" {'buffers':>9} {'interval':>9}")
+        db.execute(laravel.TABLES)
+        db.execute(FAILED)
+        print("", "rows", "indexes", *(collector.name for collector in COLLECTORS), "pages", "interval", "", sep=" | ")
         for rows in sizes:
             db.execute("DROP TABLE IF EXISTS jobs")
             db.execute(laravel.JOBS)
             db.execute(ROWS, {"rows": rows})
-            measure(server.dsn(), db, rows, "none")
+            measure(server.dsn(), db, rows, "no")
             db.execute(INDEXES)
-            measure(server.dsn(), db, rows, "both")
-        for name, indexes in (("none", ""), ("both", INDEXES)):
+            measure(server.dsn(), db, rows, "yes")
+        for name, indexes in (("no", ""), ("yes", INDEXES)):
             db.execute("DROP TABLE jobs")
             db.execute((laravel.JOBS + indexes).encode())
             print(f"indexes {name}: {work(db)}")
@@ -62,27 +71,32 @@ def main() -> None:
 def measure(dsn: str, db: psycopg.Connection[Any], rows: int, indexes: str) -> None:
     """Poll each collector several times and print what it took."""
     db.execute("VACUUM (ANALYZE) jobs")
-    watching = app.build(config.parse({"connections": {"database": {"driver": "database", "dsn": dsn, "timeout": 30}}}))
-    poller = watching.pollers[0]
-    taken: dict[str, float] = {}
-    for turn in poller.turns:
-        times = []
-        for _ in range(REPEATS):
-            poller.poll(turn)
-            assert turn.state.up, turn.state.error
-            times.append(turn.took * 1000)
-        taken[turn.collector.name] = statistics.median(times)
+    poller = exporter(dsn)
+    first = {turn.collector.name: milliseconds(poller, turn) for turn in poller.turns}
+    print(f"(rows {rows:,}: the count of the failed jobs took {first['failed_jobs']:.0f} ms)", file=sys.stderr)
+    taken = [statistics.median(milliseconds(poller, turn) for _ in range(REPEATS)) for turn in poller.turns]
+    interval = poller.turns[0].state.interval
     poller.source.close()
+    once = exporter(dsn)
     before = buffers(db)
-    once = app.build(config.parse({"connections": {"database": {"driver": "database", "dsn": dsn, "timeout": 30}}}))
-    once.pollers[0].poll(once.pollers[0].turns[0])
-    once.pollers[0].source.close()
-    touched = buffers(db) - before
-    interval = max(15.0, taken["jobs"] / 1000 / 0.008)
-    print(
-        f"{rows:>10,} {indexes:>8} {taken['jobs']:>9.1f} {taken['statistics']:>11.1f} {taken['activity']:>9.1f}", end=""
-    )
-    print(f" {taken['sizes']:>7.1f}       {touched:>9,} {interval:>8.0f}s")
+    milliseconds(once, once.turns[0])
+    once.source.close()
+    cells = (f"{rows:,}", indexes, *(f"{took:.1f}" for took in taken), f"{buffers(db) - before:,}", f"{interval:.0f} s")
+    print("", *cells, "", sep=" | ")
+
+
+def exporter(dsn: str) -> Poller:
+    """What polls the database, but with time enough for the largest table."""
+    return app.build(
+        config.parse({"connections": {"database": {"driver": "database", "dsn": dsn, "timeout": 30}}})
+    ).pollers[0]
+
+
+def milliseconds(poller: Poller, turn: Turn) -> float:
+    """How long one poll keeps the database busy."""
+    poller.poll(turn)
+    assert turn.state.up, turn.state.error
+    return turn.took * 1000
 
 
 def buffers(db: psycopg.Connection[Any]) -> int:

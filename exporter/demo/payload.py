@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from random import Random
 from uuid import UUID
 
@@ -12,7 +13,7 @@ from .plan import Job
 def payload(job: Job, queue: str, chance: Random, now: int, delay: int | None = None) -> str:
     """What Laravel 12.67 writes for an object job, in its order of keys."""
     fields = {
-        "uuid": str(UUID(int=chance.getrandbits(128), version=4)),
+        "uuid": identity(chance),
         "displayName": job.name,
         "job": "Illuminate\\Queue\\CallQueuedHandler@call",
         "maxTries": job.tries,
@@ -26,6 +27,19 @@ def payload(job: Job, queue: str, chance: Random, now: int, delay: int | None = 
         "delay": delay,
     }
     return json.dumps(fields, separators=(",", ":"))
+
+
+def copies(job: Job, queue: str, chance: Random, now: int) -> Iterator[str]:
+    """Payloads without end, alike but for their uuids: to write a hundred thousand anew takes many seconds."""
+    text = payload(job, queue, chance, now)
+    before, _, after = text.partition(json.loads(text)["uuid"])
+    while True:
+        yield f"{before}{identity(chance)}{after}"
+
+
+def identity(chance: Random) -> str:
+    """A uuid."""
+    return str(UUID(int=chance.getrandbits(128), version=4))
 
 
 def command(job: Job, queue: str, chance: Random, delay: int | None) -> str:

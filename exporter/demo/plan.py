@@ -106,6 +106,7 @@ class Plan:
     restart_after: float | None = None  # when a deploy calls queue:restart
     autovacuum_threshold: int = 5000  # dead rows of the jobs table; the default, 50, is no setting for a queue
     server: Mapping[str, str] = field(default_factory=dict)  # settings of PostgreSQL
+    cores: int | None = None  # that PostgreSQL may use; None for all
     horizon: Horizon = Horizon()
 
     @property

@@ -65,12 +65,17 @@ class Postgres:
     """One server. A context manager: leaves no process and no file behind."""
 
     def __init__(
-        self, binaries: Path | None = None, settings: Mapping[str, str] | None = None, port: int | None = None
+        self,
+        binaries: Path | None = None,
+        settings: Mapping[str, str] | None = None,
+        port: int | None = None,
+        cores: int | None = None,
     ) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="queue-exporter-postgres-"))
         self.folder.chmod(0o755)
         self.settings = SETTINGS | dict(settings or {})
         self.port = port or free_port()
+        self.cores = cores
         self.data = self.folder / "data"
         self.process: subprocess.Popen[bytes] | None = None
         try:
@@ -102,6 +107,8 @@ class Postgres:
             if self.process.poll() is not None or time.monotonic() > until:
                 raise StartError(f"PostgreSQL did not start: {self.log.read_text(errors='replace')[-2000:]}")
             time.sleep(0.02)
+        if self.cores and hasattr(os, "sched_setaffinity"):  # else it may use all of them
+            os.sched_setaffinity(self.process.pid, sorted(os.sched_getaffinity(0))[: self.cores])
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """Stop: SIGINT ends all sessions, SIGQUIT does not even tell them."""
@@ -116,8 +123,8 @@ class Postgres:
             process.wait(STOPPING)
 
     def close(self) -> None:
-        """Stop, and remove the folder."""
-        self.stop()
+        """Stop, without a last checkpoint of what is thrown away, and remove the folder."""
+        self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     @property

@@ -6,12 +6,14 @@ import shutil
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from threading import Event
 from typing import Any
 
 import psycopg
 
 from .. import app, config
+from ..app import App
 from ..errors import ConfigError
 from . import prometheus
 from .horizon import HORIZON, PREFIX, HorizonWorld
@@ -24,7 +26,8 @@ from .world import World
 
 LISTEN = "127.0.0.1:10087"
 INTERVAL = 5  # seconds, so that one need not wait long to see something
-SERVER = {"autovacuum_naptime": "5s"}  # whatever the plan says of the rest
+DUTY = 0.05  # asked three times as often as in life, and from the process that plays the world, an answer costs more
+SERVER = {"autovacuum_naptime": "5s", "shared_buffers": "128MB"}  # whatever the plan says of the rest
 APPLICATION, EXPORTER = "laravel", "queue_exporter"  # roles
 ROLES = (
     f"CREATE ROLE {APPLICATION} LOGIN",
@@ -67,13 +70,13 @@ def run(incident: str | None, say: Say, stop: Event) -> None:
         raise ConfigError("demo: this incident happens in a Redis, and there is no redis-server on PATH")
     dsn = f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"
     settings = config.parse(exporter_settings(plan, dsn, redis_port))
-    wired = app.build(settings)
+    wired = exporter(settings)
     with ExitStack() as ended:
         server = app.listen(wired, settings)  # before anything else: a port in use is told at once
         ended.callback(server.stop)
         say("starting PostgreSQL in a temporary folder")
         try:
-            postgres = ended.enter_context(Postgres(settings=SERVER | dict(plan.server), port=port))
+            postgres = ended.enter_context(server_of(plan, port))
         except StartError as error:
             raise ConfigError(f"demo: {error}") from None
         say("creating Laravel's tables")
@@ -90,6 +93,19 @@ def run(incident: str | None, say: Say, stop: Event) -> None:
             say(f"Prometheus is on http://{started.listen}")
         explain(incident, say)
         wired.serve(server, stop)
+
+
+def exporter(settings: config.Config) -> App:
+    """The exporter; of the database's time it may take more than in life."""
+    wired = app.build(settings)
+    for poller in wired.pollers:
+        poller.source = replace(poller.source, duty=max(DUTY, poller.source.duty))
+    return wired
+
+
+def server_of(plan: Plan, port: int | None = None) -> Postgres:
+    """The plan's PostgreSQL. Raises `StartError`."""
+    return Postgres(settings=SERVER | dict(plan.server), port=port, cores=plan.cores)
 
 
 def create(postgres: Postgres, world: World) -> None:

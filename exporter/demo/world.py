@@ -11,7 +11,7 @@ import psycopg
 
 from . import laravel
 from .laravel import Connection
-from .payload import payload
+from .payload import copies, payload
 from .plan import Arrivals, Backlog, Job, Plan, Pool
 from .worker import KilledError, Worker
 
@@ -138,10 +138,10 @@ class World:
         now = self._now()
         reserved = None if backlog.reserved is None else int(now - backlog.reserved)
         step = (backlog.oldest - backlog.newest) / backlog.count
-        for index in range(backlog.count):
+        texts = copies(backlog.job, backlog.queue, self.chance, int(now - max(0, backlog.oldest)))
+        for index, text in zip(range(backlog.count), texts, strict=False):
             available = int(now - backlog.oldest + step * index)
             created = min(now, available)
-            text = payload(backlog.job, backlog.queue, self.chance, created)
             yield backlog.queue, backlog.attempts, reserved, available, created, text
 
     def _now(self) -> int:

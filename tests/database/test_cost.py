@@ -25,8 +25,10 @@ INDEXES = (
     "CREATE INDEX waiting ON jobs (queue, available_at) WHERE reserved_at IS NULL",
     "CREATE INDEX held ON jobs (queue, reserved_at) WHERE reserved_at IS NOT NULL",
 )
-# Of each collector's poll:
-MESSAGES = {"jobs": 2, "failed_jobs": 2, "statistics": 1, "activity": 2, "sizes": 1, "locks": 1, "signals": 2, "pop": 2}
+MESSAGES = {  # of each collector's poll
+    "jobs": 2, "reservations": 1, "failed_jobs": 2, "statistics": 1, "activity": 2, "sizes": 1, "locks": 1,
+    "signals": 3, "pop": 2,
+}  # fmt: skip
 LOGGED = {  # what sessions of the database tell the server's log, and that nothing but us keeps plans on one core
     "session_preload_libraries": "auto_explain",
     "auto_explain.log_min_duration": "0",

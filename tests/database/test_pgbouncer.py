@@ -107,7 +107,7 @@ def test_every_pool_mode(behind: Postgres, pool_mode: str) -> None:
     """Each question is one message, so even statement pooling lets it pass."""
     with (
         pgbouncer(behind.port, pool_mode=pool_mode) as port,
-        watched(f"postgresql://postgres@127.0.0.1:{port}/postgres") as watching,
+        watched(f"postgresql://postgres@127.0.0.1:{port}/postgres", failed_table=None, cache=None) as watching,
     ):
         poll(watching)
         assert {state.error for state in states(watching).values()} == {""}

@@ -89,7 +89,7 @@ def test_case_22_a_standby_is_read(pair: Pair, table: str) -> None:
     pair.primary.execute("ALTER ROLE postgres SET default_transaction_isolation = 'serializable'")  # none on a standby
     pair.catch_up()
     try:
-        with watched(pair.dsn, table=table) as watching:
+        with watched(pair.dsn, table=table, failed_table=None, cache=None) as watching:
             poll(watching)
             assert {state.error for state in states(watching).values()} == {""}
             assert value(watching, "database_in_recovery") == 1
@@ -139,15 +139,31 @@ def test_case_22_a_standby_that_lags_tells_no_past(pair: Pair, table: str) -> No
         pair.standby.execute("SELECT pg_wal_replay_pause()")
         add_jobs(pair.primary, ("default", None, 5), table=table)
         until(lambda: lag(watching) > 0.4)
-        poll(watching, "jobs")
+        poll(watching, "jobs", "reservations")
         assert value(watching, "jobs", state="ready") is None
         assert value(watching, "source_fresh", collector="jobs") == 0
+        assert value(watching, "reservations_repeated_total") is None
         assert report(watching.board).verdict is Verdict.BLIND
         assert "behind its primary" in state(watching, "jobs").notes[0]
         pair.standby.execute("SELECT pg_wal_replay_resume()")
         until(lambda: lag(watching) == 0)
         poll(watching, "jobs")
         assert value(watching, "jobs", state="ready") == 3
+
+
+def test_case_22_a_standby_that_lags_accuses_no_worker(pair: Pair, table: str) -> None:
+    """Case 22. A reservation that comes to a standby late is not that of a clock that is behind."""
+    with watched(pair.dsn, table=table) as watching:
+        pair.standby.execute("SELECT pg_wal_replay_pause()")
+        add_jobs(pair.primary, ("default", 0, 5), table=table)
+        until(lambda: lag(watching) > 2.5)
+        poll(watching, "jobs", "reservations")
+        assert value(watching, "jobs", state="reserved") == 0
+        pair.standby.execute("SELECT pg_wal_replay_resume()")
+        pair.catch_up()
+        poll(watching, "jobs", "reservations")
+        assert value(watching, "jobs", state="reserved") == 1
+        assert value(watching, "reserved_at_lead_seconds") in (-1, 0)
 
 
 def test_case_22_a_standby_alone_claims_nothing(pair: Pair, table: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from random import Random
 
@@ -19,8 +20,10 @@ from ..conftest import new_database
 from ..laravel.conftest import application
 from ..laravel.laravel import Laravel
 from ..world import HandClock
+from .rehearsal import Rehearsal, Servers, rehearsal
 
 MakeWorker = Callable[..., Worker]
+Rehearse = Callable[[Plan], AbstractContextManager[Rehearsal]]
 
 
 @pytest.fixture(scope="session")
@@ -60,3 +63,11 @@ def make_worker(connection: Connection, hand: HandClock) -> MakeWorker:
 def real(postgres_debian: Postgres, tmp_path: Path) -> Iterator[Laravel]:
     """A real Laravel application."""
     yield from application(postgres_debian, tmp_path)
+
+
+@pytest.fixture(scope="session")
+def rehearse() -> Iterator[Rehearse]:
+    """Brings a plan to life."""
+    servers = Servers()
+    with servers.started:
+        yield lambda plan: rehearsal(servers.for_(plan), plan)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from itertools import islice
 from pathlib import Path
 from random import Random
 
 import pytest
 
 from exporter.demo.incidents import HEALTHY
-from exporter.demo.payload import payload, serialised
+from exporter.demo.payload import copies, payload, serialised
 from exporter.demo.plan import Job
 
 REAL = (Path(__file__).parent / "payloads.jsonl").read_text().splitlines()  # written by Laravel 12.67, one a line
@@ -77,3 +78,11 @@ def test_each_job_has_its_own_uuid() -> None:
     first, second = (json.loads(payload(job, "default", chance, NOW))["uuid"] for _ in range(2))
     assert first != second
     assert json.loads(payload(job, "default", Random(1), NOW))["uuid"] == first
+
+
+def test_copies_differ_in_nothing_but_their_uuid() -> None:
+    """The jobs of a past are payloads like all others, each under a uuid of its own."""
+    job = Job("App\\Jobs\\SendInvoice", tries=3)
+    first, second = map(json.loads, islice(copies(job, "default", Random(1), NOW), 2))
+    assert {name for name in first if first[name] != second[name]} == {"uuid"}
+    assert normal(json.dumps(first, separators=(",", ":"))) == normal(payload(job, "default", Random(2), NOW))

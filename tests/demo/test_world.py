@@ -185,9 +185,9 @@ def test_healthy_world_looks_after_every_queue() -> None:
     assert used == set(HEALTHY.targets) == {queue for pool in HEALTHY.pools for queue in pool.queues}
 
 
-@pytest.mark.parametrize("name", INCIDENTS)
+@pytest.mark.parametrize("name", sorted(INCIDENTS.keys() - {"double-run", "short-retry-after"}))
 def test_jobs_end_before_they_are_handed_out_again(name: str) -> None:
-    """In none of these incidents a job outlasts its worker's timeout or retry_after: that would be another incident."""
+    """In all other incidents no job outlasts its worker's timeout or retry_after: that would be one of those two."""
     plan = INCIDENTS[name].plan
     for job in plan.jobs.values():
         assert job.seconds[1] < (job.timeout or 60) < plan.retry_after

@@ -38,6 +38,7 @@ def samples() -> Iterator[Sample]:
     yield metrics.CONNECTIONS_RESERVED(RESERVED, "database")
     yield metrics.USAGE(sum(CONNECTIONS.values()) / (MAX - RESERVED), "database")
     yield queues.WORKERS(CONNECTIONS["default"], "database", "default")
+    yield metrics.OUTDATED(2, "database", "default")
 
 
 def page() -> str:

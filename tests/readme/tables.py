@@ -10,9 +10,11 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from exporter import exposition
+from exporter.amounts import amount
 from exporter.config import DRIVERS as CONNECTIONS
 from exporter.config import Config
-from exporter.model import Metric
+from exporter.demo.incidents import INCIDENTS
+from exporter.model import PREFIX, Limit, Metric
 from exporter.settings import Settings
 from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
@@ -46,6 +48,48 @@ def given_by(metric: Metric) -> str:
     """The drivers whose connections have this metric; nothing where it belongs to no connection."""
     names = [name for name, metrics in DRIVERS.items() if metric in metrics]
     return "all" if names == [*DRIVERS] else ", ".join(f"`{name}`" for name in names)
+
+
+def incidents() -> str:
+    """Every incident that can be rehearsed."""
+    return table(("incident", "what happens"), *((f"`{name}`", each.description) for name, each in INCIDENTS.items()))
+
+
+class Blank:
+    """What stands for a number in a sentence."""
+
+    def __format__(self, noun: str) -> str:
+        return f"… {noun}s" if noun else "…"
+
+
+def limits() -> str:
+    """Every limit that status compares with, in the order of their sources."""
+    blank = Blank()
+    said = (
+        (
+            f"`{m.name.removeprefix(PREFIX)}`",
+            over(m, m.limit),
+            m.limit.says.format(value=blank, bound=blank, beside=blank),
+        )
+        for m in dict.fromkeys(METRICS)
+        if m.limit
+    )
+    return table(("metric (`laravel_queue_…`)", "over its limit", "what `status` says"), *said)
+
+
+def over(metric: Metric, limit: Limit) -> str:
+    """When a metric is over its limit, and from where on that is near."""
+    bound = limit.bound
+    shown = f"`{bound.name.removeprefix(PREFIX)}`" if isinstance(bound, Metric) else amount(metric, bound)
+    if limit.share < 1:
+        shown = f"{100 * limit.share:.0f} % of {shown}"
+    when = "off by more than" if limit.either_way else "below" if limit.below else "above"
+    if limit.where:
+        when = f"{', '.join(f'`{value}`' for value in limit.where[1:])} {when}"
+    said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
+    if limit.least:
+        said += f", if over {amount(metric, limit.least)}"
+    return said if limit.soon == 1 else f"{said}; near from {100 * limit.soon:.0f} % of that"
 
 
 def settings() -> str:
@@ -91,7 +135,13 @@ def default(field: FieldInfo) -> str:
 
 def written(readme: str) -> str:
     """The README with its sample and its tables as they are now."""
-    for name, text in (("status", sample.page()), ("metrics", metrics()), ("settings", settings())):
+    for name, text in (
+        ("status", sample.page()),
+        ("incidents", incidents()),
+        ("limits", limits()),
+        ("metrics", metrics()),
+        ("settings", settings()),
+    ):
         before, begin, rest = readme.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"<!-- /{name} -->\n")
         if not (begin and end):

@@ -44,6 +44,37 @@ def test_slow_questions_take_one_per_cent(hand: HandClock, cost: float) -> None:
     assert busy(stage) <= DUTY * 24 * HOUR + 4 * cost
 
 
+NINE = ("jobs", "reservations", "failed_jobs", "statistics", "activity", "sizes", "locks", "signals", "pop")
+
+
+def nine(hand: HandClock, **costs: float) -> list[Scripted]:
+    """Collectors as a database has them while jobs that are held for long are looked at every 2 s."""
+    intervals = {"reservations": 2.0, "sizes": 60.0}
+    return [Scripted(hand, (Act(costs.get(name, 0.005)),), name, intervals.get(name, 15.0)) for name in NINE]
+
+
+def test_looking_every_two_seconds_stays_within_the_duty(hand: HandClock) -> None:
+    """With answers that take 5 ms each, all nine keep their pace, a look every 2 s included, and take less than 1 %."""
+    stage = Stage(hand, *nine(hand), duty=DUTY)
+    stage.play(HOUR)
+    assert busy(stage) <= DUTY * HOUR
+    assert stage.state("reservations").polls >= HOUR / 2 - 20  # now and then another is asked first
+    assert stage.state().polls == HOUR / 15
+
+
+@pytest.mark.parametrize("cost", [0.02, 0.3, 1.9])
+def test_looking_every_two_seconds_costs_the_jobs_nothing(hand: HandClock, cost: float) -> None:
+    """Where a look takes long, looks come less often; where the jobs take long, looks get what is kept for them."""
+    stage = Stage(hand, *nine(hand, reservations=cost), duty=DUTY)
+    stage.play(2 * HOUR)
+    assert busy(stage) <= DUTY * 2 * HOUR + 9 * cost
+    assert stage.state().polls == 2 * HOUR / 15
+    slow = Stage(hand, *nine(hand, jobs=cost), duty=DUTY)
+    slow.play(2 * HOUR)
+    assert busy(slow) <= DUTY * 2 * HOUR + 9 * cost
+    assert slow.state("reservations").polls > 2 * HOUR / 30
+
+
 def test_the_jobs_question_keeps_its_pace_while_others_are_slow(hand: HandClock) -> None:
     """Slow sizes and statistics cost the jobs question nothing; they come less often, but they come."""
     stage = Stage(hand, *four(hand, lambda name, now: Act(0.1 if name == "jobs" else 1.0)), duty=DUTY)

@@ -23,6 +23,7 @@ BY_SQLSTATE: tuple[tuple[str, Reason], ...] = (  # the first prefix that fits; A
     ("42", "malformed"),  # a column that Laravel's table has is missing, or of another type
     ("22", "malformed"),
 )
+DATA_EXCEPTION = "22"  # a class; its messages quote what is in a row, which is for nobody to see
 PROTOCOL_VIOLATION = "08P01"  # PgBouncer gives it to almost all of its errors
 
 # A failed login carries no SQLSTATE in libpq, so its words have to do. A server that
@@ -59,7 +60,10 @@ def question_failed(error: psycopg.Error, *, lost: bool) -> SourceError:
     if state == PROTOCOL_VIOLATION:
         reason = _by_words(str(error))
     reason = next((named for prefix, named in BY_SQLSTATE if state.startswith(prefix)), reason)
-    return SourceError(reason, one_line(error), unreachable=lost)
+    message = one_line(error)
+    if state.startswith(DATA_EXCEPTION):
+        message = message.partition('"')[0].rstrip(" :")
+    return SourceError(reason, message, unreachable=lost)
 
 
 def one_line(error: psycopg.Error) -> str:

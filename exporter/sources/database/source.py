@@ -25,7 +25,9 @@ from .statistics import Statistics
 COLLECTORS = (Jobs, Reservations, FailedJobs, Statistics, Activity, Sizes, Locks, Signals, Pop)
 TABLES = {"failed_jobs": "failed_table", "signals": "cache"}  # collector → the setting of its table; null for none
 SETTINGS: tuple[Metric, ...] = (*queues.SETTINGS, queues.WORKER_TIMEOUT)
-METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
+METRICS: tuple[Metric, ...] = tuple(
+    dict.fromkeys((*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics)))
+)
 DUTY = 0.01  # share of a database's time that all questions together may take
 
 
