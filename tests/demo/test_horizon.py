@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import pytest
+
 from exporter import status
 from exporter.app import App
 from exporter.demo.horizon import HORIZON, PREFIX, HorizonWorld
-from exporter.demo.incidents import HEALTHY, INCIDENTS
+from exporter.demo.incidents import HEALTHY, INCIDENTS, horizon
 from exporter.demo.plan import Horizon
 from exporter.demo.redis import Redis
 
 from ..patience import until
 from ..redis.world import counts, look, state_of, watched
 from ..world import value
+from .rehearsal import quoted
 
 
 @contextmanager
@@ -86,3 +89,10 @@ def test_redis_memory() -> None:
         said = report(app)
         assert "redis/allkeys-random Redis may throw jobs away" in said
         assert "when it is full, no job can be pushed" in said
+
+
+@pytest.mark.parametrize("name", horizon.INCIDENTS)
+def test_the_status_page_says_what_the_incident_quotes(name: str) -> None:
+    """What stands in quotes where one is told to look is on the page within seconds."""
+    with rehearsed(INCIDENTS[name].plan.horizon) as app:
+        until(lambda: all(text in report(app) for text in quoted(name)))
