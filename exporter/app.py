@@ -19,6 +19,7 @@ from .poller import Poller
 from .server import Server, open_server
 from .source import Source
 from .sources.readings import Readings
+from .sources.redis.settings import Redis
 from .sources.sqs.settings import Sqs
 from .timing import Clock
 from .web import Gate
@@ -38,6 +39,10 @@ def sources(config: Config, clock: Clock = Clock(), *, once: bool = False) -> It
             from .sources.sqs import source as sqs
 
             yield sqs.open(name, connection, clock, once=once)
+        elif isinstance(connection, Redis):
+            from .sources.redis import source as redis
+
+            yield redis.open(name, connection, readings, clock, once=once)
         else:
             from .sources.database import source as database
 

@@ -8,15 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BeforeValidator,
-    Field,
-    ValidationInfo,
-    ValidatorFunctionWrapHandler,
-    WrapValidator,
-    field_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo, field_validator
 
 from . import documents
 from .documents import Complaint
@@ -24,11 +16,13 @@ from .errors import ConfigError
 from .settings import OR_EMPTY, Name, Settings, check, refuse
 from .sources.clock.settings import ClockSettings
 from .sources.database.settings import Database
+from .sources.redis.settings import Redis
 from .sources.sqs.settings import Sqs
 from .web import WebConfig, from_file
 
 DSN = "QUEUE_EXPORTER_DSN"  # the environment variable that is enough
-DRIVERS: dict[str, type[Database | Sqs]] = {"database": Database, "sqs": Sqs}
+Driver = Database | Redis | Sqs  # the settings of one connection
+DRIVERS: dict[str, type[Driver]] = {"database": Database, "redis": Redis, "sqs": Sqs}
 ADDRESS = re.compile(r"(\[[0-9A-Fa-f:.]+(?:%\w+)?\]|[^\s:\[\]]*):([0-9]{1,5})")
 
 
@@ -63,8 +57,8 @@ def not_clock(name: str) -> str:
     return name
 
 
-def by_driver(connection: object, _: ValidatorFunctionWrapHandler, info: ValidationInfo) -> Database | Sqs:
-    """The settings of one connection, by its own driver's model. Without a driver nothing about it can be checked."""
+def by_driver(connection: object, info: ValidationInfo) -> Driver:
+    """The settings of one connection. Without a driver nothing else about it can be checked."""
     if not isinstance(connection, Mapping):
         raise refuse(Complaint((), "expected a mapping"))
     driver = connection.get("driver")
@@ -74,7 +68,7 @@ def by_driver(connection: object, _: ValidatorFunctionWrapHandler, info: Validat
 
 
 ConnectionName = Annotated[Name, AfterValidator(not_clock)]
-Connection = Annotated[Database | Sqs, WrapValidator(by_driver)]
+Connection = Annotated[Driver, BeforeValidator(by_driver)]
 
 
 class Config(Settings):
@@ -86,7 +80,7 @@ class Config(Settings):
 
     @field_validator("connections")
     @classmethod
-    def each_queue_once(cls, connections: dict[str, Database | Sqs]) -> dict[str, Database | Sqs]:
+    def each_queue_once(cls, connections: dict[str, Driver]) -> dict[str, Driver]:
         """Laravel's name of a connection stands in the labels, so no two places may give one."""
         if not connections:
             raise ValueError("expected at least one connection of config/queue.php")

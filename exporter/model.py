@@ -48,11 +48,11 @@ class Limit:
     What a metric is compared with: it is over its limit when its value is above `bound`.
 
     `bound` is a constant, or a metric with the same labels: then each series has its own. With
-    `reached` a value at the bound is too much as well; with `either_way` one below minus the
-    bound is, too.
+    a `share` it is that share of it. With `reached` a value at the bound is too much as well; with
+    `either_way` one below minus the bound is, too; with `below` it is only a value below the bound.
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
     that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
-    another metric of the same series. `where` keeps the series with this label value only.
+    another metric of the same series. `where` is a label and those of its values that count.
     From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near. Values up
     to `least` are not worth a word whatever the bound is.
     """
@@ -60,12 +60,14 @@ class Limit:
     bound: Metric | float
     says: str
     alert: str
-    where: tuple[str, str] | None = None
+    where: tuple[str, ...] = ()
     soon: float = 1.0
     beside: Metric | None = None
     least: float = 0.0
     reached: bool = False
     either_way: bool = False
+    below: bool = False
+    share: float = 1.0
 
 
 class Distribution(float):

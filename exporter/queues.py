@@ -27,17 +27,6 @@ JOBS = Metric(
         beside=RETRY_AFTER,
     ),
 )
-WORKER_TIMEOUT = Metric(
-    "laravel_queue_worker_timeout_seconds",
-    "The workers' --timeout, from the settings.",
-    ("connection", "pool", "queue"),
-    limit=Limit(
-        RETRY_AFTER,
-        "the workers' timeout of {value} is not below retry_after {bound}",
-        "LaravelQueueTimeoutExceedsRetryAfter",
-        reached=True,
-    ),
-)
 OLDEST_JOB_AGE = Metric(
     "laravel_queue_oldest_job_age_seconds",
     "How long the oldest job that could be taken now has been waiting to be taken; 0 when there is none.",
@@ -80,6 +69,22 @@ FAILED_TOTAL = Metric(
 )
 QUEUES = Metric("laravel_queue_queues", "Queues watched, named and found.", ("connection",))
 CONNECTION_INFO = Metric("laravel_queue_connection_info", "1 for each connection watched.", ("connection", "driver"))
+WORKERS = Metric(
+    "laravel_queue_workers",
+    "Workers of a pool: its connections to the database, or the processes of Horizon's supervisors of that name.",
+    ("connection", "pool"),
+)
+WORKER_TIMEOUT = Metric(
+    "laravel_queue_worker_timeout_seconds",
+    "The workers' --timeout, from the settings or from Horizon; +Inf for none.",
+    ("connection", "pool", "queue"),
+    limit=Limit(
+        RETRY_AFTER,
+        "the workers' timeout {value}, not below retry_after {bound}",
+        "LaravelQueueTimeoutExceedsRetryAfter",
+        reached=True,
+    ),
+)
 
 DROPPED = Metric(
     "laravel_queue_labels_dropped_total",

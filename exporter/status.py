@@ -11,19 +11,18 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import zip_longest
-from math import isinf
-from typing import NamedTuple
+from math import inf
 
 from . import queues
+from .amounts import UNKNOWN, Amount, duration
 from .board import Board, State, shown
-from .model import Metric, Sample
+from .model import Limit, Metric, Sample
 from .sources.database import metrics as database
 from .timing import Clock
 
-UNKNOWN = "-"
 STRETCHED = 2.0  # times its configured interval: from here on a person should know
 WIDEST = 40  # characters of a name that others are still lined up with
-WORKERS = {"now": database.WORKERS.name, "outdated": database.OUTDATED.name}
+WORKERS = {"now": queues.WORKERS.name, "outdated": database.OUTDATED.name}
 
 
 class Verdict(IntEnum):
@@ -96,12 +95,13 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
     """Every series whose metric names a limit, and that is over or near it."""
     for sample in samples:
         limit, labels = sample.metric.limit, sample.labelled
-        if limit is None or (limit.where and limit.where not in labels.items()):
+        if limit is None or (limit.where and labels[limit.where[0]] not in limit.where[1:]):
             continue
         bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
-        size = abs(sample.value) if limit.either_way else sample.value
-        over = bound is not None and (size > bound or (limit.reached and size == bound))
-        if bound is None or size <= limit.least or not (over or size > bound * limit.soon):
+        if bound is None:
+            continue
+        over, ratio = compare(limit, sample.value, bound * limit.share)
+        if not over and ratio <= limit.soon:
             continue
         says = limit.says.format(
             value=Amount(sample.metric, sample.value),
@@ -109,51 +109,27 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
             beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
         )
         yield Finding(
-            where="/".join(value for label, value in labels.items() if limit.where is None or label != limit.where[0]),
+            where="/".join(value for label, value in labels.items() if (label, value) != limit.where),
             says=says if over else f"{says} (soon)",
             alert=limit.alert if limit.alert in runbooks else "",
             over=over,
-            ratio=size / bound if bound else float("inf"),
+            ratio=ratio,
         )
+
+
+def compare(limit: Limit, value: float, bound: float) -> tuple[bool, float]:
+    """Whether a value is over its limit, and how far it has come towards it: 1 is at the limit."""
+    if limit.below:
+        return value < bound, 2.0 - value / bound
+    size = abs(value) if limit.either_way else value
+    if size <= limit.least:
+        return False, 0.0
+    return size > bound or (limit.reached and size == bound), size / bound if bound else inf
 
 
 def beside(metric: Metric, labels: Mapping[str, str], values: Values) -> float | None:
     """The value of another metric for the series with these labels; None if there is none."""
     return values.get(metric.name, {}).get(tuple(labels[label] for label in metric.labels))
-
-
-class Amount(NamedTuple):
-    """A value in the unit that its metric's name ends in. A noun as the format makes it `1 job` or `2 jobs`."""
-
-    metric: Metric
-    value: float | None
-
-    def __format__(self, noun: str) -> str:
-        counted = f" {noun}" if noun and self.value == 1 else f" {noun}s" if noun else ""
-        return f"{UNKNOWN if self.value is None else amount(self.metric, self.value)}{counted}"
-
-
-def amount(metric: Metric, value: float) -> str:
-    """A value in the unit that the metric's name ends in."""
-    if metric.name.endswith("_seconds"):
-        return f"{1000 * value:.0f}ms" if 0 < value < 1 else duration(value)
-    if metric.name.endswith("_ratio"):
-        return f"{100 * value:.0f} %"
-    return f"{value:,.0f}"
-
-
-def duration(seconds: float) -> str:
-    """`45s`, `12m 40s`, `3h 5m`, `2d 4h`: two units at most; `none` if it has no end."""
-    if isinf(seconds):
-        return "none"
-    if seconds < 0:
-        return f"-{duration(-seconds)}"
-    whole = int(seconds)
-    for unit, below, small, smaller in ((86400, "d", 3600, "h"), (3600, "h", 60, "m"), (60, "m", 1, "s")):
-        if whole >= unit:
-            rest = whole % unit // small
-            return f"{whole // unit}{below} {rest}{smaller}" if rest else f"{whole // unit}{below}"
-    return f"{whole}s"
 
 
 Row = tuple[str, ...]

@@ -1,8 +1,9 @@
-"""Servers that the tests run for real, each once a session: PostgreSQL 18 from the wheel, Debian's, AWS by moto."""
+"""Servers that the tests run for real, each once a session: PostgreSQL (two of them), Redis, AWS by moto."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ from psycopg import sql
 
 from exporter.demo import laravel
 from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
 
 if TYPE_CHECKING:
     from .sqs.cloud import World
@@ -90,6 +92,15 @@ def db18(dsn18: str) -> Iterator[psycopg.Connection[Any]]:
     with psycopg.connect(dsn18, autocommit=True) as connection:
         connection.execute(laravel.TABLES)
         yield connection
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Redis]:
+    """Debian's Redis, 7.0 on Debian 12."""
+    if not shutil.which("redis-server"):
+        pytest.fail("Debian's redis-server is missing: `make services` installs it")
+    with Redis() as server:
+        yield server
 
 
 @pytest.fixture(scope="session")

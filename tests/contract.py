@@ -71,6 +71,7 @@ COLLECTORS = {
     "database": {
         "jobs", "reservations", "failed_jobs", "statistics", "sizes", "activity", "locks", "pop", "signals",
     },
+    "redis": {"queues", "reservations", "signals", "server", "horizon"},
     "sqs": {"queues", "cloudwatch", "ecs", "publish"},
     "clock": {"databases", "ntp"},
 }  # fmt: skip

@@ -11,12 +11,12 @@ from pkgutil import walk_packages
 import pytest
 
 import exporter
-from exporter import errors, exposition, queues
+from exporter import config, errors, exposition, queues
+from exporter.amounts import Amount
 from exporter.app import sources
 from exporter.config import parse
 from exporter.model import Metric
 from exporter.source import Source
-from exporter.status import Amount
 
 from . import contract
 
@@ -44,9 +44,13 @@ DEFINED = defined()
 
 def opened() -> list[Source]:
     """One of each source, with everything in it switched on."""
+    horizon = {"prefix": "laravel_horizon:"}
     queue = {"ecs": {"cluster": "workers", "service": "mail"}}
-    sqs = {"driver": "sqs", "region": "eu-west-1", "queues": {"mail": queue}, "publish": "true"}
-    connections = {"database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"}, "sqs": sqs}
+    connections = {
+        "database": {"driver": "database", "dsn": "postgresql://127.0.0.1/app"},
+        "redis": {"driver": "redis", "prefix": "laravel_database_", "horizon": horizon, "cache": {}},
+        "sqs": {"driver": "sqs", "region": "eu-west-1", "queues": {"mail": queue}, "publish": "true"},
+    }
     return list(sources(parse({"connections": connections, "clock": {"ntp": ["time1.internal"]}})))
 
 
@@ -103,7 +107,7 @@ def test_a_limit_finds_what_it_compares_with(metric: Metric) -> None:
     assert limit is not None
     for other in (limit.bound, limit.beside):
         assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
-    assert limit.where is None or limit.where[0] in metric.labels
+    assert not limit.where or limit.where[0] in metric.labels
     assert 0 < limit.soon <= 1
     one = Amount(metric, 1)
     assert limit.says.format(value=one, bound=one, beside=one)
@@ -118,8 +122,8 @@ def test_collectors_are_called_as_promised() -> None:
     """`source` and `collector` are labels that alerts name; the most important one comes first."""
     found = {source.name: [collector.name for collector in source.collectors] for source in opened()}
     for source, collectors in found.items():
-        assert set(collectors) <= contract.COLLECTORS[source]
-    assert (found["database"][0], found["sqs"][0]) == ("jobs", "queues")
+        assert set(collectors) == contract.COLLECTORS[source]
+    assert {name: found[name][0] for name in config.DRIVERS} == {"database": "jobs", "redis": "queues", "sqs": "queues"}
 
 
 def test_a_name_that_is_spelled_out_exists() -> None:

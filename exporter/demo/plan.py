@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 RETRY_AFTER = 90  # seconds, as in config/queue.php of a new application
 
@@ -76,6 +77,19 @@ class Backlog:
 
 
 @dataclass(frozen=True, slots=True)
+class Horizon:
+    """A Redis with queues in it, and the Horizon that works on them; where there is a redis-server."""
+
+    state: Literal["running", "paused", "down"] = "running"
+    workers: Mapping[str, int] = field(default_factory=lambda: {"default": 3, "mails": 2})  # by queue
+    per_second: Mapping[str, float] = field(default_factory=lambda: {"default": 4.0, "mails": 2.0})  # that arrive
+    backlog: int = 0  # jobs in `default` from the start, the oldest of them ten minutes old
+    due: Mapping[str, int] = field(default_factory=dict)  # by queue: delayed jobs that were due five minutes ago
+    sessions: int = 0  # of customers, who fill the memory
+    server: Mapping[str, str] = field(default_factory=dict)  # settings of Redis
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """A whole world."""
 
@@ -93,6 +107,7 @@ class Plan:
     autovacuum_threshold: int = 5000  # dead rows of the jobs table; the default, 50, is no setting for a queue
     server: Mapping[str, str] = field(default_factory=dict)  # settings of PostgreSQL
     cores: int | None = None  # that PostgreSQL may use; None for all
+    horizon: Horizon = Horizon()
 
     @property
     def jobs(self) -> dict[str, Job]:

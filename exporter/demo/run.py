@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -16,10 +17,12 @@ from ..app import App
 from ..errors import ConfigError
 from . import prometheus
 from .fargate import incidents as fargate
+from .horizon import HORIZON, PREFIX, HorizonWorld
 from .incidents import HEALTHY, INCIDENTS
 from .laravel import CACHE_PREFIX
 from .plan import Plan
 from .postgres import Postgres, StartError, free_port
+from .redis import Redis
 from .world import World
 
 LISTEN = "127.0.0.1:10087"
@@ -88,8 +91,11 @@ def on_aws(incident: str) -> tuple[dict[str, Any], Begin]:
 
 
 def on_postgres(incident: str | None) -> tuple[dict[str, Any], Begin]:
-    """The connections to watch, and how to begin, on a PostgreSQL."""
+    """The same on a PostgreSQL, with a Redis beside it where there is a redis-server. Raises `ConfigError`."""
     plan, port = INCIDENTS[incident].plan if incident else HEALTHY, free_port()
+    redis_port = free_port() if shutil.which("redis-server") else None
+    if redis_port is None and plan.horizon != HEALTHY.horizon:
+        raise ConfigError("demo: this incident happens in a Redis, and there is no redis-server on PATH")
 
     def begin(ended: ExitStack, say: Say) -> None:
         say("starting PostgreSQL in a temporary folder")
@@ -101,10 +107,12 @@ def on_postgres(incident: str | None) -> tuple[dict[str, Any], Begin]:
         world = ended.enter_context(World(plan, postgres.dsn(APPLICATION, APPLICATION)))
         create(postgres, world)
         populate(world, say)
+        if redis_port:
+            say("starting Redis, and a Horizon in it")
+            redis = ended.enter_context(Redis(plan.horizon.server, redis_port))
+            ended.enter_context(HorizonWorld(plan.horizon, redis.port))
 
-    dsn = f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}"
-    connections: dict[str, Any] = exporter_settings(plan, dsn)["connections"]
-    return connections, begin
+    return watched(plan, f"postgresql://{EXPORTER}@127.0.0.1:{port}/{APPLICATION}", redis_port), begin
 
 
 def exporter(settings: config.Config) -> App:
@@ -153,8 +161,8 @@ def explain(incident: str | None, say: Say) -> None:
     say("Ctrl-C stops everything")
 
 
-def exporter_settings(plan: Plan, dsn: str) -> dict[str, Any]:
-    """The settings of an exporter that knows this world."""
+def watched(plan: Plan, dsn: str, redis_port: int | None = None) -> dict[str, Any]:
+    """The connections of an exporter that knows this world."""
     pools: dict[str, dict[str, Any]] = {
         pool.name: {"application_name": pool.application_name, "queues": list(pool.queues), "timeout": pool.timeout}
         for pool in plan.pools
@@ -169,7 +177,16 @@ def exporter_settings(plan: Plan, dsn: str) -> dict[str, Any]:
         "pools": pools | {"web": {"application_name": "web"}},
         "cache": {"table": "cache", "prefix": CACHE_PREFIX},
     }
-    return {"web": {"listen": LISTEN}, "connections": {"database": database}}
+    redis = {
+        "driver": "redis",
+        "url": f"redis://127.0.0.1:{redis_port}/0",
+        "prefix": PREFIX,
+        "interval": INTERVAL,
+        "target_wait": plan.target_wait,
+        "queues": dict.fromkeys((*plan.horizon.workers, *plan.horizon.due)),
+        "horizon": {"prefix": HORIZON},
+    }
+    return {"database": database} | ({"redis": redis} if redis_port else {})
 
 
 def stop_when_the_terminal_closes(stop: Event) -> None:

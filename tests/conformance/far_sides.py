@@ -11,14 +11,18 @@ from dataclasses import dataclass, field
 from itertools import count
 from threading import Event
 from typing import Literal, NamedTuple
+from urllib.parse import quote
 
 import psycopg
 import pytest
+import redis as client
 
 from exporter import app, queues
+from exporter.config import parse
 from exporter.demo import laravel
 from exporter.demo.fargate import aws
 from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
 from exporter.errors import Reason
 from exporter.model import Metric
 from exporter.source import Source
@@ -102,6 +106,34 @@ def database(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Op
     return Opened(source, proxy.swallow, peer.close, (SECRET, *config.secrets()))
 
 
+def redis(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
+    """A Redis with no job in it, but a trace of Horizon, behind a proxy; denying, we may do nothing in it."""
+    server: Redis = request.getfixturevalue("redis_server")
+    prefix = f"conformance_{next(NUMBERS)}_"
+    with client.Redis(port=server.port) as there:
+        there.set(f"{prefix}horizon:last_snapshot_at", 1)
+        for user, rights in (("watcher", "~* +@all"), ("stranger", "-@all")):
+            there.execute_command("ACL", "SETUSER", user, "ON", f">{SECRET}", *rights.split())
+    proxy = stack.enter_context(Proxy(("127.0.0.1", server.port)))
+    peers: dict[Mood, Callable[[], Peer]] = {"deaf": Deaf, "babbling": Babbler}
+    peer = stack.enter_context(peers[mood]()) if mood in peers else proxy
+    if mood == "refusing":
+        peer.close()
+    url = f"redis://{'stranger' if mood == 'denying' else 'watcher'}:{quote(SECRET)}@{peer.host}:{peer.port}/0"
+    connection = {
+        "driver": "redis",
+        "url": url,
+        "prefix": prefix,
+        "timeout": patience(mood),
+        "queues": {queue: {"target_wait": "1m", "timeout": "60s"} for queue in QUEUES},
+        "horizon": {"prefix": f"{prefix}horizon:"},
+        "cache": {"redis": url, "prefix": prefix},
+    }
+    config = parse({"connections": {"redis": connection}})
+    source = next(iter(app.sources(config)))
+    return Opened(source, proxy.swallow, peer.close, (SECRET, *config.secrets()))
+
+
 def clock(mood: Mood, request: pytest.FixtureRequest, stack: ExitStack) -> Opened:
     """Two NTP servers, and a database whose clock was read; denying, the servers send a kiss-o'-death."""
     hand, silent = HandClock(), Event()
@@ -154,6 +186,9 @@ FAR_SIDES = {
         database,
         {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
         allowed_meanwhile=frozenset({"statistics", "activity", "sizes", "locks"}),
+    ),
+    "redis": FarSide(
+        redis, {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"}
     ),
     "sqs": FarSide(
         sqs,

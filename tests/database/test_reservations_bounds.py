@@ -7,8 +7,8 @@ import tracemalloc
 
 from exporter.app import App
 from exporter.queues import DROPPED
-from exporter.sources.database.ledger import Ledger
 from exporter.sources.database.questions import MOST_HELD
+from exporter.sources.ledger import Ledger
 from exporter.timing import Deadline
 
 from ..world import HandClock, poll, series, state, value, watched

@@ -9,7 +9,7 @@ import pytest
 
 from exporter.app import App
 from exporter.errors import ConfigError
-from exporter.sources.database.signals import NO_TIME
+from exporter.sources.cache import NO_TIME
 from exporter.status import report
 
 from ..world import add_jobs, poll, settings, state, states, value, watched

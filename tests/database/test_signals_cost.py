@@ -10,7 +10,8 @@ import pytest
 from exporter.app import App
 from exporter.demo.postgres import Postgres
 from exporter.queues import PAUSED
-from exporter.sources.database.signals import PREFIXES, RESTART_SIGNAL
+from exporter.sources.cache import RESTART_SIGNAL
+from exporter.sources.database.signals import PREFIXES
 
 from ..world import add_jobs, poll, state, value, watched
 from . import cached

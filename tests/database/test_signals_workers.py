@@ -11,8 +11,9 @@ import psycopg
 import pytest
 
 from exporter.app import App
+from exporter.sources.cache import NO_TIME, newest, time_of
 from exporter.sources.database.metrics import OUTDATED
-from exporter.sources.database.signals import HIDDEN, NO_TIME, newest, time_of
+from exporter.sources.database.signals import HIDDEN
 from exporter.status import report, text
 from exporter.timing import Deadline
 

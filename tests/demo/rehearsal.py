@@ -131,7 +131,7 @@ class Rehearsal:
 def rehearsal(server: Postgres, plan: Plan) -> Iterator[Rehearsal]:
     """Bring the plan to life on this server; afterwards nothing of it is left there."""
     world = World(plan, server.dsn(run.APPLICATION, run.APPLICATION))
-    settings = config.parse(run.exporter_settings(plan, server.dsn(run.APPLICATION, run.EXPORTER)))
+    settings = config.parse({"connections": run.watched(plan, server.dsn(run.APPLICATION, run.EXPORTER))})
     watching = run.exporter(settings)
     try:
         with world:

@@ -7,9 +7,9 @@ import re
 import pytest
 
 from exporter.demo.incidents import HEALTHY, INCIDENTS
-from exporter.sources.database.source import METRICS
 
 from ..patience import until
+from ..readme.tables import METRICS
 from .conftest import Rehearse
 from .rehearsal import quoted
 

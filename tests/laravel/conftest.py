@@ -11,6 +11,7 @@ from psycopg import sql
 from psycopg.conninfo import conninfo_to_dict
 
 from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
 
 from ..conftest import new_database
 from .laravel import Laravel
@@ -23,14 +24,14 @@ END $$
 """
 
 
-def application(server: Postgres, folder: Path) -> Iterator[Laravel]:
+def application(server: Postgres, folder: Path, redis: Redis | None = None) -> Iterator[Laravel]:
     """A migrated application on a new database of this server, owned by the role that Laravel logs in as."""
     for dsn in new_database(server):
         database = str(conninfo_to_dict(dsn)["dbname"])
         with psycopg.connect(dsn, autocommit=True) as connection:
             connection.execute(ROLE)
             connection.execute(sql.SQL("ALTER DATABASE {} OWNER TO laravel").format(sql.Identifier(database)))
-        with Laravel(server, database, folder) as laravel:
+        with Laravel(server, database, folder, redis) as laravel:
             yield laravel
 
 

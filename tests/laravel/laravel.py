@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
 
 from .truth import Event, Truth
 
@@ -19,9 +20,9 @@ Worker = subprocess.Popen[bytes]
 
 
 class Laravel:
-    """An application whose queue is in one database. A context manager: none of its processes is left behind."""
+    """An application whose queue is in one database, or in a Redis. A context manager: it leaves no process behind."""
 
-    def __init__(self, server: Postgres, database: str, folder: Path) -> None:
+    def __init__(self, server: Postgres, database: str, folder: Path, redis: Redis | None = None) -> None:
         self.dsn = server.dsn(database)
         self.folder = folder
         self.truth = Truth(folder / "truth.jsonl")
@@ -33,6 +34,10 @@ class Laravel:
             "DB_DATABASE": database,
             "TRUTH_LOG": str(self.truth.path),
         }
+        self.cache = "database"
+        if redis:  # the queue and the cache are there; failed jobs stay in the database
+            self.cache = "redis"
+            self.environment |= {"QUEUE_CONNECTION": "redis", "REDIS_PORT": str(redis.port)}
 
     def __enter__(self) -> Laravel:
         self._run("migrate.php")
@@ -61,7 +66,7 @@ class Laravel:
         *,
         retry_after: int = 90,
         clock: float = 0.0,  # seconds by which the worker's clock is ahead
-        cache: str = "database",  # or `file`: one that no other pool sees
+        cache: str = "",  # `file` for one that no other pool sees
         **options: object,
     ) -> Worker:
         """Start `queue:work`, and return when it is up."""
@@ -69,7 +74,7 @@ class Laravel:
         environment = {
             "DB_APPLICATION_NAME": pool,
             "RETRY_AFTER": str(retry_after),
-            "CACHE_DRIVER": cache,
+            "CACHE_DRIVER": cache or self.cache,
             "CACHE_PATH": str(self.folder / f"cache-{pool}"),
         } | bent(clock)
         known = len(self.truth.events("worker"))
@@ -78,8 +83,8 @@ class Laravel:
         return worker
 
     def restart(self, *, clock: float = 0.0) -> None:
-        """Tell all workers to end after their job, with `queue:restart`: those that look into the database's cache."""
-        self._run("artisan", "queue:restart", environment=bent(clock))
+        """Tell all workers to end after their job, with `queue:restart`: those that look into the same cache."""
+        self._run("artisan", "queue:restart", environment={"CACHE_DRIVER": self.cache} | bent(clock))
 
     def kill(self, worker: Worker) -> None:
         """End a worker in the middle of whatever it does."""

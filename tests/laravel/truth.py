@@ -29,9 +29,10 @@ class Event(NamedTuple):
     facts: Mapping[str, Any]  # id, queue, attempts …, as `app/truth.php` gives them
 
     @property
-    def id(self) -> int:
-        """The id of the job's row."""
-        return int(self.facts["id"])
+    def id(self) -> Any:
+        """The id of the job's row, or in Redis of the job."""
+        given = self.facts["id"]
+        return given if isinstance(given, str) and not given.isdecimal() else int(given)
 
 
 class Truth:

@@ -37,7 +37,7 @@ def samples() -> Iterator[Sample]:
     yield metrics.CONNECTIONS_MAX(MAX, "database")
     yield metrics.CONNECTIONS_RESERVED(RESERVED, "database")
     yield metrics.USAGE(sum(CONNECTIONS.values()) / (MAX - RESERVED), "database")
-    yield metrics.WORKERS(CONNECTIONS["default"], "database", "default")
+    yield queues.WORKERS(CONNECTIONS["default"], "database", "default")
     yield metrics.OUTDATED(2, "database", "default")
 
 

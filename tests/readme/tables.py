@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -10,6 +11,8 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from exporter import exposition
+from exporter.amounts import amount
+from exporter.config import DRIVERS as CONNECTIONS
 from exporter.config import Config
 from exporter.demo.fargate.incidents import INCIDENTS as ON_AWS
 from exporter.demo.incidents import INCIDENTS
@@ -17,15 +20,14 @@ from exporter.model import PREFIX, Limit, Metric
 from exporter.settings import Settings
 from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
-from exporter.sources.database.settings import Database
+from exporter.sources.redis import source as redis
 from exporter.sources.sqs import source as sqs
-from exporter.sources.sqs.settings import Sqs
-from exporter.status import amount
 
 from . import sample
 
 README = Path(__file__).parents[2] / "README.md"
-METRICS: tuple[Metric, ...] = (*database.METRICS, *sqs.METRICS, *clock.METRICS, *exposition.METRICS)
+DRIVERS: dict[str, tuple[Metric, ...]] = {"database": database.METRICS, "redis": redis.METRICS, "sqs": sqs.METRICS}
+METRICS: tuple[Metric, ...] = (*chain(*DRIVERS.values()), *clock.METRICS, *exposition.METRICS)
 NAMES = {"queues": "QUEUE", "pools": "POOL"}  # what stands for a key that the user chooses
 APART = ("connections", "config_file")  # a table of its own, and a file of its own
 
@@ -38,9 +40,17 @@ def table(*rows: tuple[str, ...]) -> str:
 
 
 def metrics() -> str:
-    """Every metric once, in the order of their sources."""
-    rows = [(f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), m.help) for m in METRICS]
-    return table(("metric", "type", "labels", "meaning"), *dict.fromkeys(rows))
+    """Every metric once, in the order of their sources, and the drivers that give it."""
+    rows = [
+        (f"`{m.name}`", m.kind, ", ".join(f"`{label}`" for label in m.labels), given_by(m), m.help) for m in METRICS
+    ]
+    return table(("metric", "type", "labels", "driver", "meaning"), *dict.fromkeys(rows))
+
+
+def given_by(metric: Metric) -> str:
+    """The drivers whose connections have this metric; nothing where it belongs to no connection."""
+    names = [name for name, metrics in DRIVERS.items() if metric in metrics]
+    return "all" if names == [*DRIVERS] else ", ".join(f"`{name}`" for name in names)
 
 
 def incidents() -> str:
@@ -76,7 +86,11 @@ def over(metric: Metric, limit: Limit) -> str:
     """When a metric is over its limit, and from where on that is near."""
     bound = limit.bound
     shown = f"`{bound.name.removeprefix(PREFIX)}`" if isinstance(bound, Metric) else amount(metric, bound)
-    when = f"`{limit.where[1]}` above" if limit.where else "off by more than" if limit.either_way else "above"
+    if limit.share < 1:
+        shown = f"{100 * limit.share:.0f} % of {shown}"
+    when = "off by more than" if limit.either_way else "below" if limit.below else "above"
+    if limit.where:
+        when = f"{', '.join(f'`{value}`' for value in limit.where[1:])} {when}"
     said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
     if limit.least:
         said += f", if over {amount(metric, limit.least)}"
@@ -87,8 +101,8 @@ def settings() -> str:
     """One table for the file, one for a connection of each driver."""
     head = ("setting", "default", "meaning")
     tables = [table(head, *rows(Config))]
-    for driver, model in (("database", Database), ("sqs", Sqs)):
-        tables += [f"A connection of the driver `{driver}`, under `connections.NAME`:\n", table(head, *rows(model))]
+    for name, driver in CONNECTIONS.items():
+        tables += [f"A connection of the driver `{name}`, under `connections.NAME`:\n", table(head, *rows(driver))]
     return "\n".join(tables)
 
 
@@ -119,6 +133,8 @@ def default(field: FieldInfo) -> str:
         return ""
     if isinstance(value, bool):
         return f"`{str(value).lower()}`"
+    if isinstance(value, dict):
+        return f"`{', '.join(value)}`"
     return f"`{value:g}s`" if isinstance(value, float | int) else f"`{value}`"  # every number is a duration
 
 

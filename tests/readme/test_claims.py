@@ -97,7 +97,7 @@ def test_indexes_are_used_once_they_exist(dsn: str, db: Db) -> None:
 
 def test_settings_are_accepted(tmp_path: Path) -> None:
     """The README's settings file is one, and its second queue belongs to a second connection."""
-    text = block("yaml", "password_file")
+    text = block("yaml", "driver: database")
     secret = tmp_path / "secret"
     secret.write_text("a secret")
     (tmp_path / "file.yml").write_text(text.replace("/run/secrets/queue-exporter", str(secret)))

@@ -6,7 +6,8 @@ import pytest
 
 from exporter.config import Config
 
-from .tables import METRICS, README, metrics, settings, written
+from ..test_contract import opened
+from .tables import DRIVERS, METRICS, README, given_by, metrics, settings, written
 
 
 def test_the_tables_are_not_stale() -> None:
@@ -20,6 +21,21 @@ def test_every_metric_has_a_row() -> None:
     rows = metrics().splitlines()[2:]
     assert [row.split("`")[1] for row in rows] == list(dict.fromkeys(metric.name for metric in METRICS))
     assert "| `laravel_queue_source_polls_total` | counter | `source`, `collector` | " in metrics()
+
+
+def test_each_metric_names_the_drivers_that_give_it() -> None:
+    """What a driver's collectors and settings say is marked as its own, and nothing else is."""
+    sources = {source.name: source for source in opened()}
+    for driver in DRIVERS:
+        source = sources[driver]
+        said = {metric for collector in source.collectors for metric in collector.metrics}
+        said |= {sample.metric for sample in source.constants}
+        marked = {metric for metric in METRICS if given_by(metric) == "all" or f"`{driver}`" in given_by(metric)}
+        assert said <= marked
+        assert {metric.name for metric in marked - said} <= {"laravel_queue_worker_timeout_seconds"}  # needs a pool
+    assert "| `laravel_queue_queues` | gauge | `connection` | all | " in metrics()
+    assert "| `laravel_queue_paused` | gauge | `connection`, `queue` | `database`, `redis` | " in metrics()
+    assert "| `laravel_queue_attempts_max` | gauge | `connection`, `queue` | `database` | " in metrics()
 
 
 @pytest.mark.parametrize(

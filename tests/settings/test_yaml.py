@@ -84,8 +84,8 @@ def test_anchors_and_merge_keys() -> None:
           c: {<<: [*b, *a], interval: 10s}
         """
     )
-    databases = {name: database_of(settings, name) for name in settings.connections}
-    shown = {name: (c.table, c.interval, c.timeout) for name, c in databases.items()}
+    found = {name: database_of(settings, name) for name in settings.connections}
+    shown = {name: (c.table, c.interval, c.timeout) for name, c in found.items()}
     assert shown == {"a": ("jobs_a", 30, 2), "b": ("jobs_b", 30, 5), "c": ("jobs_b", 10, 5)}
 
 

@@ -56,7 +56,7 @@ def test_status_tells_what_is_over_its_limit(file: Path) -> None:
     done = run("--config", file, "status")
     assert done.status == 1
     assert "sqs/mail             90 jobs waiting per task, 60 can be done in time" in done.out
-    assert "sqs/workers/exports  the workers' timeout of 1m is not below retry_after 30s" in done.out
+    assert "sqs/workers/exports  the workers' timeout 1m, not below retry_after 30s" in done.out
 
 
 def test_check_knows_what_the_settings_know(file: Path) -> None:

@@ -154,6 +154,6 @@ def test_a_timeout_that_is_not_below_the_visibility_timeout_is_told(world: World
         poll(app, source="sqs")
         findings = report(app.board, runbooks=("LaravelQueueTimeoutExceedsRetryAfter",)).findings
         assert [(found.where, found.says, found.over) for found in findings] == [
-            ("sqs/workers/mail", "the workers' timeout of 1m is not below retry_after 1m", True)
+            ("sqs/workers/mail", "the workers' timeout 1m, not below retry_after 1m", True)
         ]
         assert value(app, "worker_timeout_seconds", pool="workers", queue="mail") == 60

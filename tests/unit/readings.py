@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 
 from exporter.sources.classes import JobClasses
-from exporter.sources.database.ledger import Job, Key, Ledger, Reading, Rules
+from exporter.sources.ledger import Job, Key, Ledger, Reading, Rules
 
 NOW = 1_800_000_000  # the second 0
 SLOW = "App\\Jobs\\Slow"

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from exporter.queues import EARLIEST, TEN_YEARS
-from exporter.sources.database.ledger import BUCKETS, Job, Ledger, OfClass
+from exporter.sources.ledger import BUCKETS, Job, Ledger, OfClass
 
 from .readings import NOW, SLOW, job, ledger, reading
 

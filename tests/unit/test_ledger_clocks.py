@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.sources.database.ledger import Ledger
+from exporter.sources.ledger import Ledger
 
 from .readings import NOW, job, ledger, reading
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exporter.sources.database.ledger import Ledger, OfClass, OfQueue
+from exporter.sources.ledger import Ledger, OfClass, OfQueue
 
 from .readings import RETRY_AFTER, SLOW, job, ledger, reading
 

@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from exporter.queues import OTHER
-from exporter.sources.database.ledger import TIMEOUT_KEPT, Ledger
+from exporter.sources.ledger import TIMEOUT_KEPT, Ledger
 
 from .readings import SLOW, job, ledger, payload, reading
 

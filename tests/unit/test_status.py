@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
 from exporter.model import Limit, Metric, Note, Sample
-from exporter.status import Finding, Report, Verdict, amount, duration, report, text
+from exporter.status import Finding, Report, Verdict, report, text
 
 from ..world import HandClock
 

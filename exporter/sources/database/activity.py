@@ -8,9 +8,9 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ...model import Limit, Metric, Note, Sample
-from ...queues import OTHER
+from ...queues import OTHER, WORKERS
 from ...timing import Deadline
-from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE, WORKERS
+from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE
 from .session import Row, Session
 from .settings import Pool
 

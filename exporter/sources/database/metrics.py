@@ -19,7 +19,6 @@ USAGE = Metric(
     ("connection",),
     limit=Limit(0.8, "{value} of the connections in use, limit {bound}", "LaravelQueueConnectionsHigh", soon=0.9),
 )
-WORKERS = Metric("laravel_queue_workers", "Connections of a pool of workers.", ("connection", "pool"))
 OUTDATED = Metric(
     "laravel_queue_workers_outdated",
     "Connections of a pool of workers that have been there since before the restart signal: a lower bound.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from math import floor
 from typing import NamedTuple
 
@@ -10,52 +10,11 @@ from ... import queues
 from ...model import Limit, Metric, Note, Sample
 from ...queues import OTHER, QUEUE
 from ...timing import BELIEF, Deadline
-from .. import payloads
-from .ledger import BUCKETS, Job, Key, Ledger, OfClass, OfQueue, Reading, Rules
+from .. import held, payloads
+from ..ledger import Job, Key, Ledger, Reading, Rules
 from .questions import MOST_HELD
 from .session import Pass, Row, Session
 
-REPEATED = Metric(
-    "laravel_queue_reservations_repeated_total",
-    "Jobs handed out again: a double run if the first worker lives, a rerun if it died. A lower bound.",
-    QUEUE,
-    "counter",
-)
-LONG = Metric(
-    "laravel_queue_long_reservations_total",
-    "Reservations that outlasted half of retry_after; more than one in a hundred means that the p99 did.",
-    (*QUEUE, "job_class"),
-    "counter",
-)
-LENGTHS = Metric(
-    "laravel_queue_reservation_seconds",
-    "Lengths of reservations, up to when they were last seen: a lower bound, and below one interval a biased sample.",
-    QUEUE,
-    "histogram",
-    buckets=BUCKETS,
-)
-PAST_TIMEOUT = Metric(
-    "laravel_queue_reserved_past_timeout_jobs",
-    "Jobs held for 10 s longer than their timeout, and not expired yet: their worker should be dead.",
-    QUEUE,
-    limit=Limit(0, "{value:job} held past the timeout: is the worker dead?", "LaravelQueueOrphanedReservations"),
-)
-TIMEOUT = Metric(
-    "laravel_queue_job_timeout_seconds",
-    "The largest timeout of the class's jobs held within the last hour, else that of their workers; +Inf for none.",
-    (*QUEUE, "job_class"),
-    limit=Limit(
-        queues.RETRY_AFTER,
-        "timeout {value}, not below retry_after {bound}",
-        "LaravelQueueTimeoutExceedsRetryAfter",
-        reached=True,
-    ),
-)
-NEWEST = Metric(
-    "laravel_queue_last_reservation_timestamp_seconds",
-    "Unix time of the newest reservation seen, by its worker's clock unless that is ahead. Absent if none was.",
-    QUEUE,
-)
 LEAD = Metric(
     "laravel_queue_reserved_at_lead_seconds",
     "By how much a worker's clock is ahead of the database's, or behind if negative: at least. Absent if none is held.",
@@ -65,7 +24,6 @@ LEAD = Metric(
 
 WATCH = 2.0  # seconds between two looks at a job that is held for long; in 15 s a second worker has come and gone
 MISSED = 2  # passes in a row that failed: nobody knows any more which jobs are held
-TOLD = 900  # seconds for which a job that was handed out again is worth a word
 
 
 class Raw(NamedTuple):
@@ -86,9 +44,7 @@ class Reservations:
     """Reads rows by primary key: all that the last pass found held, and those held for long again every 2 s."""
 
     name = "reservations"
-    metrics: tuple[Metric, ...] = (
-        REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, NEWEST, LEAD, queues.DROPPED,
-    )  # fmt: skip
+    metrics: tuple[Metric, ...] = (*held.METRICS, LEAD, queues.DROPPED)
 
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
@@ -140,41 +96,16 @@ class Reservations:
         self.ledger = raw.before.after(reading(raw, raw.last_pass))
         self.last_pass, self.read_at = raw.last_pass, raw.began
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
-        past_timeout = self.ledger.past_timeout()
+        yield from held.samples(self.ledger, self._connection_of)
         for queue, of in sorted(self.ledger.queues.items()):
-            yield from self._queue(queue, of, past_timeout[queue])
-        for (queue, job_class), of_class in self.ledger.classes.items():
-            yield from self._class(queue, job_class, of_class)
-        yield from self._notes(raw, raw.last_pass)
-
-    def _queue(self, queue: str, of: OfQueue, past_timeout: int) -> Iterator[Sample]:
-        connection = self.settings.connection_of(queue, self.session.name)
-        yield REPEATED(of.repeated, connection, queue)
-        yield LENGTHS(of.lengths, connection, queue)
-        yield PAST_TIMEOUT(past_timeout, connection, queue)
-        if of.newest is not None:
-            yield NEWEST(of.newest, connection, queue)
-        if of.lead is not None:
-            yield LEAD(of.lead, connection, queue)
-        if (queue, OTHER) not in self.ledger.classes:
-            yield LONG(0, connection, queue, OTHER)
-
-    def _class(self, queue: str, job_class: str, of: OfClass) -> Iterator[Sample]:
-        connection = self.settings.connection_of(queue, self.session.name)
-        # A counter that is born at 1 would hide that 1 from increase().
-        yield LONG(0 if of.is_new else of.long, connection, queue, job_class)
-        if of.timeout is not None:
-            yield TIMEOUT(of.timeout, connection, queue, job_class)
-
-    def _notes(self, raw: Raw, last_pass: Pass) -> Iterator[Note]:
-        if not last_pass.complete or len(self.ledger.held) >= MOST_HELD:
+            if of.lead is not None:
+                yield LEAD(of.lead, self._connection_of(queue), queue)
+        yield from held.told(self.ledger, raw.now)
+        if not raw.last_pass.complete or len(self.ledger.held) >= MOST_HELD:
             yield Note("not all jobs that are held are looked at one by one, so these numbers are lower bounds")
-        last = self.ledger.last_repeat
-        if last and raw.now - last.held.seen < TOLD:  # no label can say which job it was
-            yield Note(
-                f"{last.held.job_class} (id {last.key.id}, queue {last.held.queue!r}) was handed out again"
-                f" after {last.after} s or more, attempt {last.held.attempts}"
-            )
+
+    def _connection_of(self, queue: str) -> str:
+        return self.settings.connection_of(queue, self.session.name)
 
 
 def reading(raw: Raw, last_pass: Pass) -> Reading:

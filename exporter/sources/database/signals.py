@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from math import inf
@@ -12,25 +11,14 @@ from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
+from ..cache import ALL_PAUSED, FALSE, NO_TIME, PAUSED, RESTART, RESTART_SIGNAL, newest, time_of
 from .activity import pool_of, worker_pools
 from .metrics import OUTDATED
 from .session import Poll, Row, Session, too_far_behind
 
-RESTART_SIGNAL = Metric(
-    "laravel_queue_restart_signal_timestamp_seconds",
-    "Unix time of the last queue:restart, by the clock of the machine that called it. Absent without the key.",
-    ("connection",),
-)
-
 PREFIXES = ("laravel_cache_", "laravel_cache", "laravel-cache-", "")  # with APP_NAME=Laravel: 9 to 12, 8, 12 and later
 LOCAL = "illuminate:"  # how keys of the framework's own begin where there is no prefix
-RESTART = "illuminate:queue:restart"
-PAUSED = "illuminate:queue:paused:{connection}:{queue}"  # Laravel 12.40 and later
-ALL_PAUSED = "illuminate:queues:paused"  # Laravel 13.25 and later
-FALSE = "b:0;"  # as PHP serialises it
-TIME = re.compile(r"i:([0-9]{1,18});|([0-9]{1,18})")  # as PHP serialises a number, or as a number is kept plainly
 NO_TEXT = "\ufffd"  # stands for bytes that are no text: the queue's own name is another
-NO_TIME = "the restart signal is no time from 2005 to ten years ahead, so it is not shown"
 LOOK_AT = 100  # keys of a cache in which none of ours was found
 LOOK_FOR = 0.1  # seconds; the beginning of a cache may be all dead rows
 OTHER_PREFIX = (
@@ -146,18 +134,6 @@ class Signals:
             yield OUTDATED(sum(at < since for at in begun[name]), self.session.name, name)
         if len(seen) < len(pools):
             yield Note(HIDDEN)
-
-
-def newest(signals: list[str], now: float) -> str | None:
-    """Of the restart signals under several prefixes the last one; one that is no time only if there is no other."""
-    return max(signals, key=lambda signal: (time_of(signal, now) or 0, signal), default=None)
-
-
-def time_of(signal: str, now: float) -> int | None:
-    """The Unix time that a restart signal is; None if it cannot be one."""
-    match = TIME.fullmatch(signal)
-    time = int(match[1] or match[2]) if match else 0
-    return time if queues.EARLIEST <= time <= now + queues.TEN_YEARS else None
 
 
 def since(signal: str | None, time: float | None, raw: Raw) -> float | None:

@@ -3,6 +3,7 @@ What is known of the jobs that workers hold, from reading to reading. Arithmetic
 
 On PostgreSQL a job that is released or retried comes back under a new id. So the same id with a
 later `reserved_at` and more attempts was handed out again, while or after its first worker had it.
+On Redis a release keeps the id, so there this is said only of a job that was seen held past retry_after.
 """
 
 from __future__ import annotations
@@ -14,45 +15,46 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any, NamedTuple
 
-from ...model import Distribution
-from ...queues import EARLIEST, OTHER, TEN_YEARS
-from .. import payloads
+from ..model import Distribution
+from ..queues import EARLIEST, OTHER, TEN_YEARS
+from . import payloads
 
 BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0, 3600.0, 14400.0)  # seconds
 NOTHING = Distribution((0,) * (len(BUCKETS) + 1), 0.0)
 TIMEOUT_KEPT = 3600  # seconds for which a class's timeout is shown after it was seen
+GONE_KEPT = 3600  # seconds for which a job that is past retry_after may wait for its second worker
 SLACK = 10  # seconds that a worker may need to die of its timeout
 
 
 class Key(NamedTuple):
     """
-    By what a row is known again.
+    By what a job is known again.
 
-    Its id alone may come back as another job's: in a view of several tables, or with RESTART IDENTITY.
-    `available_at` stays as it is for as long as the row is there.
+    In a table its id alone may come back as another job's: in a view of several tables, or with
+    RESTART IDENTITY. `available_at` stays as it is for as long as the row is there.
     """
 
-    id: int
-    available_at: int
+    id: Any  # a number in a table, a text in Redis
+    available_at: int = 0
 
 
 class Job(NamedTuple):
-    """A job that a worker holds, as the table says at one moment."""
+    """A job that a worker holds, as the far side says at one moment."""
 
     key: Key
     queue: str  # the name it is shown under
     attempts: int
     reserved_at: int  # Unix time by the worker's clock
     payload: str | None  # its beginning; None if the job was known
-    since: int | None  # when nobody held it yet, by the database's clock; None if nobody looked
+    since: int | None  # when nobody held it yet, by the far side's clock; None if nobody looked
 
 
 class Reading(NamedTuple):
     """Jobs that were looked at."""
 
-    now: int  # Unix time by the database's clock
+    now: int  # Unix time by the far side's clock
     is_pass: bool  # whether they are all that were held, and not only those that are watched
-    asked: frozenset[int]  # ids; those of which there is no row are not held any more
+    asked: frozenset[Any]  # ids; those of which there is no row are not held any more
     rows: tuple[Job, ...]
     queues: frozenset[str]  # that are shown
 
@@ -65,7 +67,7 @@ class Held(NamedTuple):
     timeout: float | None  # seconds, inf for none; None where nobody knows
     attempts: int
     reserved_at: int
-    seen: int  # when it was last looked at, by the database's clock
+    seen: int  # when it was last looked at, by the far side's clock
     long: bool = False  # whether it has been counted as one that takes long
 
     @property
@@ -105,9 +107,10 @@ class Rules:
     """What the settings say, by the name that a queue is shown under. Seconds."""
 
     interval: float  # between two passes
-    retry_after: Callable[[str], int]
+    retry_after: Callable[[str], float]  # inf where a job is never handed out again
     worker_timeout: Callable[[str], float | None]  # the longest; None if nobody said
     job_class: Callable[[str | None], str]  # the name that a class is shown under
+    release_keeps_id: bool = False
 
 
 @dataclass
@@ -120,6 +123,7 @@ class Ledger:
     classes: dict[tuple[str, str], OfClass] = field(default_factory=dict)  # by queue and class
     watched: frozenset[Key] = frozenset()  # held for half of retry_after, or about to be before the next pass
     last_repeat: Repeat | None = None
+    gone: dict[Key, Held] = field(default_factory=dict)  # seen past retry_after, and then no more; where ids are kept
     folded: int = 0  # reservations whose class came after too many others
 
     def after(self, reading: Reading) -> Ledger:
@@ -129,6 +133,7 @@ class Ledger:
             held=dict(self.held),
             queues={queue: self.queues.get(queue, OfQueue()) for queue in reading.queues},
             classes={key: of for key, of in self.classes.items() if key[0] in reading.queues},
+            gone={key: held for key, held in self.gone.items() if reading.now - held.seen < GONE_KEPT},
         )
         new.read(reading)
         return new
@@ -139,10 +144,10 @@ class Ledger:
             self._begin_pass(reading.now)
         rows = {row.key: row for row in reading.rows if is_plausible(row, reading.now)}
         for key in [key for key in self.held if key.id in reading.asked and key not in rows]:
-            self._end(self.held.pop(key))
+            self._leave(key, self.held.pop(key))
         for key, row in rows.items():
             before = self.held.get(key)
-            held = self._begin(row, reading.now) if before is None else self._go_on(before, row, reading.now)
+            held = self._come(row, reading.now) if before is None else self._go_on(before, row, reading.now)
             self._keep_timeout(held)
             self._compare_clocks(row, reading.now)
             is_long = not held.long and self._lasts(held) > 0
@@ -157,6 +162,10 @@ class Ledger:
             if held.timeout is not None and held.timeout + SLACK < held.age < self.rules.retry_after(held.queue)
         )
 
+    def nearly_expired(self) -> bool:
+        """Whether one of them is past retry_after, or will be before the next pass."""
+        return any(held.age + self.rules.interval > self.rules.retry_after(held.queue) for held in self.held.values())
+
     def _begin_pass(self, now: int) -> None:
         """Evidence about clocks begins anew, classes are not new any more, and what was seen long ago is forgotten."""
         for queue in self.queues:
@@ -164,6 +173,17 @@ class Ledger:
         for key, of in self.classes.items():
             is_old = now - of.timeout_seen >= TIMEOUT_KEPT
             self.classes[key] = of._replace(is_new=False, timeout=None if is_old else of.timeout)
+
+    def _come(self, row: Job, now: int) -> Held:
+        held, before = self._begin(row, now), self.gone.pop(row.key, None)
+        if before is not None and row.attempts > before.attempts:
+            self._tell(row, before, held)
+        return held
+
+    def _leave(self, key: Key, held: Held) -> None:
+        self._end(held)
+        if self.rules.release_keeps_id and held.age >= self.rules.retry_after(held.queue):
+            self.gone[key] = held
 
     def _begin(self, row: Job, now: int) -> Held:
         payload = payloads.read(row.payload or "")
@@ -174,13 +194,21 @@ class Ledger:
 
     def _go_on(self, before: Held, row: Job, now: int) -> Held:
         held = before._replace(queue=row.queue, attempts=row.attempts, reserved_at=row.reserved_at, seen=now)
-        if row.attempts <= before.attempts or row.reserved_at <= before.reserved_at:
+        is_later = row.reserved_at > before.reserved_at or self.rules.release_keeps_id  # perhaps in the same second
+        if row.attempts <= before.attempts or not is_later:
             return held  # as it was, or changed by hand
+        held = held._replace(long=False)
+        if self.rules.release_keeps_id and before.age < self.rules.retry_after(before.queue):
+            self._end(before)  # as far as anybody saw, it was released
+            return held
         self._end(before if before.long else self._counted(before))  # it has lasted for all of retry_after
+        self._tell(row, before, held)
+        return held
+
+    def _tell(self, row: Job, before: Held, held: Held) -> None:
         again = row.attempts - before.attempts  # each pop adds one
         self._of_queue(row.queue, repeated=self.queues[row.queue].repeated + again)
-        self.last_repeat = Repeat(row.key, held._replace(long=False), before.age)
-        return self.last_repeat.held
+        self.last_repeat = Repeat(row.key, held, before.age)
 
     def _end(self, held: Held) -> None:
         lengths = self.queues.get(held.queue, OfQueue()).lengths

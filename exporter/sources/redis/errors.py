@@ -1,0 +1,42 @@
+"""Redis's errors under our names."""
+
+from __future__ import annotations
+
+import re
+
+import redis
+
+from ...errors import Reason, SourceError
+
+# The server names most of its errors by their first word, of which redis-py makes a class, and leaves the word out.
+BY_CLASS: tuple[tuple[type[Exception], Reason], ...] = (
+    (redis.AuthenticationError, "auth"),
+    (redis.BusyLoadingError, "loading"),
+    (redis.exceptions.MasterDownError, "loading"),
+    (redis.exceptions.NoPermissionError, "permission"),
+    (redis.exceptions.ClusterError, "not_found"),
+    (redis.exceptions.AskError, "not_found"),  # and that a key has moved
+    (redis.exceptions.ClusterCrossSlotError, "not_found"),
+    (redis.TimeoutError, "timeout"),
+    (redis.InvalidResponse, "malformed"),
+    (ValueError, "malformed"),  # a length that is no number
+    (RecursionError, "malformed"),
+)
+BY_WORDS: tuple[tuple[str, Reason], ...] = (
+    (r"^WRONGTYPE", "wrong_type"),
+    (r"max number of clients", "too_many_connections"),
+    (r"^DENIED", "permission"),  # in protected mode it lets in its own machine alone
+    (r"DB index", "not_found"),
+    (r"^BUSY", "timeout"),  # a script that does not end
+    (r"^ERR unknown command", "permission"),  # renamed to something secret, as ACLs came late
+)
+CLUSTER = "this key is on another server: a Redis Cluster is not supported"
+
+
+def named(error: Exception, *, lost: bool) -> SourceError:
+    """What went wrong; `lost` says that there is no connection any more either."""
+    said = re.sub(r"^ERR ", "", " ".join(str(error).split()))[:300]
+    fallback: Reason = "connect" if lost else "unexpected"
+    by_words = next((named for words, named in BY_WORDS if re.search(words, str(error))), fallback)
+    reason = next((named for kind, named in BY_CLASS if isinstance(error, kind)), by_words)
+    return SourceError(reason, CLUSTER if reason == "not_found" and "DB index" not in said else said, unreachable=lost)

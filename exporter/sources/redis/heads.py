@@ -1,0 +1,84 @@
+"""
+How long those who are first in line have been waiting, as far as that can be known. Arithmetic only.
+
+A list has no times. A payload says when the job was dispatched, if Horizon or Laravel 12.11 wrote
+it, and that is when it was queued only if it was never tried, and after the delay that it had. What
+always holds: the line is first in, first out, so whoever was seen in it has waited since then at
+least; and nobody has waited since before nothing was there to be taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ...queues import EARLIEST
+from .. import payloads
+
+HEAD = 10  # jobs at the head of the line that are looked at
+DELAY = re.compile(r's:5:"delay";i:(\d{1,9});')  # of the job's object, as PHP serialises it
+
+
+class Line(NamedTuple):
+    """What is known of the list of one queue."""
+
+    since: float | None = None  # Unix time since when the first has been waiting, or later; None if not known
+    idle_at: int = 0  # when nothing was there to be taken, the last time
+    seen: Mapping[str, int] = {}  # ids at the head of the line, and when they were first seen there
+
+
+def look(head: list[bytes], before: Line, now: int, *, is_idle: bool) -> Line:
+    """What is known of the line, after it was looked at."""
+    idle_at = now if is_idle else before.idle_at
+    if not head:
+        return Line(None, idle_at)
+    first = job(head[0])
+    if (queued := queued_at(first, now)) is not None:
+        return Line(max(queued, idle_at), idle_at)
+    jobs = [first, *map(job, head[1:])]
+    seen = {id_: before.seen.get(id_, now) for id_ in (str(job["id"]) for job in jobs if "id" in job)}
+    times = [at for job in jobs if (at := queued_at(job, now)) is not None]
+    times += [at for at in seen.values() if at < now]
+    return Line(max(min(times), idle_at) if times else None, idle_at, seen)
+
+
+def job(payload: bytes) -> dict[str, Any]:
+    """What a payload says; one that is none of Laravel's says nothing."""
+    return payloads.members(payload.decode(errors="replace"))
+
+
+def queued_at(job: Mapping[str, Any], now: int) -> float | None:
+    """
+    When a job in line could first be taken, as its payload says: Unix time. None where that says nothing, or lies.
+
+    After a try, and after a manual retry without Horizon, the times are those of the first
+    dispatch. A delay that would not be over yet is that of an earlier dispatch, too.
+    """
+    if job.get("attempts") != 0:
+        return None
+    dispatched = time(job.get("pushedAt")) or time(job.get("createdAt"))
+    if dispatched is None or dispatched > now:
+        return dispatched
+    due = dispatched + delay(job)
+    return due if due <= now else dispatched
+
+
+def time(value: object) -> float | None:
+    """A Unix time that a job may have: Horizon writes it as text, Laravel as a number."""
+    try:
+        found = float(value) if isinstance(value, str | int | float) and not isinstance(value, bool) else 0.0
+    except ValueError:
+        return None
+    return found if found >= EARLIEST else None
+
+
+def delay(job: Mapping[str, Any]) -> float:
+    """Seconds for which the job was delayed when it was dispatched; 0 where the payload does not say."""
+    own = job.get("delay")
+    if isinstance(own, int) and not isinstance(own, bool):
+        return max(0, own)
+    data = job.get("data")
+    command = data.get("command") if isinstance(data, dict) else None
+    match = DELAY.search(command) if isinstance(command, str) else None
+    return float(match[1]) if match else 0.0

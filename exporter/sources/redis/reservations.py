@@ -1,0 +1,108 @@
+"""The jobs that workers hold, one by one: handed out again, held for long, held past their timeout."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import inf
+from typing import NamedTuple
+
+from ... import queues
+from ...errors import SourceError
+from ...model import Metric
+from ...queues import OTHER
+from ...source import Result
+from ...timing import Deadline
+from .. import held
+from ..ledger import Job, Key, Ledger, Reading, Rules
+from .connection import Command, Reply
+from .heads import job
+from .session import Answer, Session, answered, pairs
+
+WATCH = 1.0  # seconds between two looks at a job that is about to expire: an idle worker looks every 3 s, and moves it
+MOST_HELD = 500  # jobs of one queue that are looked at, those first that are held longest
+
+
+class Raw(NamedTuple):
+    """What a poll brought."""
+
+    answer: Answer
+    asked: tuple[str, ...]  # queues
+    before: Ledger
+
+
+class Reservations:
+    """
+    Reads what is in `:reserved`: as many jobs as there are busy workers.
+
+    The score says when a job expires; since when it is held, only where `retry_after` is known.
+    """
+
+    name = "reservations"
+    metrics: tuple[Metric, ...] = (*held.METRICS, queues.DROPPED)
+
+    def __init__(self, session: Session) -> None:
+        self.session, self.settings = session, session.settings
+        rules = Rules(
+            self.settings.interval,
+            self._retry_after,
+            session.worker_timeout_of,
+            session.classes.shown,
+            release_keeps_id=True,
+        )
+        self.ledger = Ledger(rules)
+
+    @property
+    def interval(self) -> float:
+        """Seconds until it should be asked again: few while a job may be handed out again soon."""
+        usual = self.settings.interval
+        return min(WATCH, usual) if self.ledger.nearly_expired() else usual
+
+    def fetch(self, deadline: Deadline) -> Raw:
+        asked = tuple(self.session.shown)
+        key = f"{self.settings.prefix}queues:{{}}:reserved".format
+        question: list[Command] = [
+            ("ZRANGEBYSCORE", key(queue), "-inf", "+inf", "WITHSCORES", "LIMIT", 0, MOST_HELD) for queue in asked
+        ]
+        answer = self.session.ask(deadline, lambda _: question)
+        if answer.replies and all(isinstance(reply, SourceError) for reply in answer.replies):
+            answered(answer.replies[0])
+        return Raw(answer, asked, self.ledger)
+
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
+        if raw.answer.of_the_past:
+            yield raw.answer.of_the_past
+            return
+        rows: list[Job] = []
+        failed = set()
+        for queue, reply in zip(raw.asked, raw.answer.replies, strict=True):
+            if isinstance(reply, SourceError):
+                failed.add(self.session.shown.get(queue, OTHER))
+                yield SourceError(reply.reason, f"queue {queue!r}: {reply}")
+            else:
+                rows += list(self._jobs(queue, reply))
+        shown = frozenset(self.session.shown.get(queue, OTHER) for queue in raw.asked)
+        asked = frozenset(key.id for key, known in raw.before.held.items() if known.queue not in failed)
+        self.ledger = raw.before.after(Reading(raw.answer.now, True, asked, tuple(rows), shown))
+        yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
+        for sample in held.samples(self.ledger, self._connection_of):
+            if sample.labelled["queue"] not in failed:
+                yield sample
+        yield from held.told(self.ledger, raw.answer.now)
+
+    def _jobs(self, queue: str, reply: Reply) -> Iterator[Job]:
+        """Those that have an id: without one nobody can tell whether two are the same."""
+        retry_after = self.settings.retry_after_of(queue) or 0
+        for payload, score in pairs(reply):
+            says = job(payload)
+            id_, attempts = says.get("id"), says.get("attempts")
+            if isinstance(id_, str) and isinstance(attempts, int):
+                name = self.session.shown.get(queue, OTHER)
+                text = payload.decode(errors="replace")
+                yield Job(Key(id_), name, attempts, int(float(score)) - retry_after, text, None)
+
+    def _retry_after(self, queue: str) -> float:
+        found = self.settings.retry_after_of(queue)
+        return inf if found is None else found
+
+    def _connection_of(self, queue: str) -> str:
+        return self.settings.connection_of(queue, self.session.name)

@@ -1,0 +1,60 @@
+"""The source for Redis: its collectors, the most important first, over one connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ... import queues
+from ...model import Metric, Sample
+from ...source import Collector, Source
+from ...timing import Clock
+from ..readings import Readings
+from .horizon import Horizon
+from .queues import Queues, queue_settings
+from .reservations import Reservations
+from .server import Server
+from .session import Session
+from .settings import Redis
+from .signals import Signals
+
+COLLECTORS = (Queues, Reservations, Signals, Server, Horizon)
+METRICS: tuple[Metric, ...] = tuple(
+    dict.fromkeys((*queues.SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics)))
+)
+DUTY = 0.01  # share of a Redis's time that all questions together may take
+
+
+def open(  # noqa: A001  # as each source's
+    name: str, settings: Redis, readings: Readings, clock: Clock = Clock(), *, once: bool = False
+) -> Source:
+    """The source for one connection of the settings, that will be polled `once` only. Connects then, not here."""
+    session = Session(name, settings, readings, clock, once)
+    signals = Signals(session)
+    collectors: list[Collector[Any]] = [Queues(session), Reservations(session)]
+    if settings.cache or settings.horizon:
+        collectors.append(signals)
+    collectors.append(Server(session))
+    if settings.horizon:
+        collectors.append(Horizon(session, settings.horizon.prefix))
+
+    def close() -> None:
+        session.close()
+        signals.close()
+
+    return Source(
+        name=name,
+        collectors=tuple(collectors),
+        timeout=settings.timeout,
+        duty=DUTY,
+        constants=tuple(constants(name, settings)),
+        close=close,
+    )
+
+
+def constants(name: str, settings: Redis) -> Iterator[Sample]:
+    """What the settings alone say; shown even when the Redis is gone."""
+    for connection in sorted({name, *(settings.connection_of(queue, name) for queue in settings.queues)}):
+        yield queues.CONNECTION_INFO(1, connection, settings.driver)
+    for queue in settings.queues:
+        yield from queue_settings(settings, name, queue)

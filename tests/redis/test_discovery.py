@@ -1,0 +1,83 @@
+"""Queues that nobody named: found bit by bit, bounded, counted."""
+
+from __future__ import annotations
+
+import redis
+
+from exporter.demo.redis import Redis
+from exporter.sources.redis.found import MOST
+
+from ..world import HandClock, series, value
+from .world import PREFIX, counts, delay, look, now, payload, push, watched
+
+
+def test_named_queues_alone_unless_told_to_look(server: Redis, client: redis.Redis) -> None:
+    """Looking through all keys is off by default."""
+    push(client, payload(), queue="stray")
+    with watched(server.url()) as app:
+        look(app, "queues")
+        assert value(app, "jobs", queue="stray", state="ready") is None
+        assert value(app, "queues") == 1
+
+
+def test_found_queues(server: Redis, client: redis.Redis) -> None:
+    """A queue is found by any of its keys, and says zero for an hour after its last job is gone."""
+    push(client, payload(), queue="stray")
+    delay(client, payload(), now(client) + 60, queue="later")
+    client.rpush(f"{PREFIX}queues:told:notify", 1)
+    client.set("another:application:queues:x", 1)
+    hand = HandClock()
+    with watched(server.url(), hand.clock, discover=True) as app:
+        look(app, "queues")
+        assert value(app, "queues") == 3
+        assert counts(app, "stray", polled=False) == {"ready": 1}
+        assert counts(app, "later", polled=False) == {"delayed": 1}
+        assert value(app, "retry_after_seconds", queue="stray") == 90
+        client.flushall()
+        look(app, "queues")
+        assert value(app, "jobs", queue="stray", state="ready") == 0
+        hand.pass_(3700)
+        look(app, "queues")
+        assert value(app, "jobs", queue="stray", state="ready") is None
+
+
+def test_many_keys_take_several_polls(server: Redis, client: redis.Redis) -> None:
+    """A poll looks at some thousand keys; what is behind them is found by a later one, or at once by `once`."""
+    client.execute_command("DEBUG", "POPULATE", 30_000)
+    push(client, payload(), queue="stray")
+    with watched(server.url(), discover=True) as app:
+        polls = 0
+        while value(app, "jobs", queue="stray", state="ready") is None:
+            look(app, "queues")
+            polls += 1
+        assert polls <= 8
+    with watched(server.url(), discover=True, once=True) as app:
+        look(app, "queues")
+        assert value(app, "jobs", queue="stray", state="ready") == 1
+
+
+def test_case_77_queues_without_end(server: Redis, client: redis.Redis) -> None:
+    """Case 77: of ten thousand queues a hundred have their names; the others are one, and counted as left out."""
+    with client.pipeline() as pipeline:
+        for number in range(10_000):
+            pipeline.rpush(f"{PREFIX}queues:q{number}", payload())
+        pipeline.execute()
+    with watched(server.url(), discover=True, once=True, timeout="20s") as app:
+        for _ in range(2):
+            look(app, "queues")
+        shown = series(app.exposition.page("text"))
+        states = [dict(labels) for name, labels in shown if name == "laravel_queue_jobs"]
+        assert len({labels["queue"] for labels in states}) == 1 + 100 + 1
+        assert value(app, "jobs", queue="other", state="ready") == MOST - 100
+        dropped = value(app, "labels_dropped_total", label="queue", collector="queues")
+        assert (dropped or 0) >= 2 * (10_000 - MOST)
+
+
+def test_case_77_names_in_horizon_without_end(server: Redis, client: redis.Redis) -> None:
+    """Case 77: the same holds for the queues that Horizon has numbers of."""
+    client.sadd("laravel_horizon:measured_queues", *(f"laravel_horizon:queue:q{number}" for number in range(5000)))
+    with watched(server.url(), horizon={"prefix": "laravel_horizon:"}) as app:
+        look(app, "horizon")
+        shown = [name for name, _ in series(app.exposition.page("text"))]
+        assert shown.count("laravel_queue_horizon_processes") == 1 + 100 + 1
+        assert (value(app, "labels_dropped_total", collector="horizon") or 0) > 0

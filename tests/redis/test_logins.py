@@ -1,0 +1,181 @@
+"""Getting in: passwords, users who may only look, unix sockets, TLS."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+import redis
+import trustme
+
+from exporter import config
+from exporter.demo.postgres import free_port
+from exporter.demo.redis import Redis
+from exporter.sources.redis.settings import Redis as RedisSettings
+
+from ..readme.blocks import block
+from ..world import states, value
+from .dumps import put_back
+from .world import PREFIX, counts, errors, look, payload, push, state_of, watched
+
+PASSWORD = "a#b@c:d/e%f=g{h}&i j'k\"l\\m é"
+
+
+@pytest.fixture(scope="module")
+def locked() -> Iterator[Redis]:
+    """A Redis with a password that has every special character in it."""
+    with Redis({"requirepass": "change-me"}) as server, redis.Redis(port=server.port, password="change-me") as client:
+        client.config_set("requirepass", PASSWORD)
+        with redis.Redis(port=server.port, password=PASSWORD) as again:
+            push(again, payload())
+        yield server
+
+
+@pytest.mark.parametrize("form", ["in the URL", "setting", "file"])
+def test_case_17_any_password_gets_in(locked: Redis, form: str, tmp_path: Path) -> None:
+    """Case 17: whatever is in a password, it can be given percent-encoded in the URL, as a setting or in a file."""
+    (tmp_path / "password").write_text(f"{PASSWORD}\n")
+    login = f":{quote(PASSWORD, safe='')}" if form == "in the URL" else ""
+    rest: dict[str, Any] = {
+        "setting": {"password": PASSWORD},
+        "file": {"password_file": str(tmp_path / "password")},
+    }.get(form, {})
+    with watched(locked.url(login=login), **rest) as app:
+        assert counts(app) == {"ready": 1}
+
+
+@pytest.mark.parametrize("login", ["", ":wrong", "nobody:wrong"])
+def test_who_is_not_let_in_is_told_so(locked: Redis, login: str) -> None:
+    """NOAUTH and WRONGPASS are both `auth`, for all collectors at once, and no password is in the message."""
+    with watched(locked.url(login=login)) as app:
+        look(app)
+        assert errors(app, "queues") == {"auth": 1 + 2}
+        assert "wrong" not in state_of(app, "queues").error
+        assert value(app, "jobs", queue="default", state="ready") is None
+
+
+def acl() -> str:
+    """The line in the README that makes our user."""
+    return block("text", "ACL SETUSER")
+
+
+def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:
+    """The README's settings file is one, and says of the second connection and of the user what it means."""
+    (tmp_path / "secret").write_text("change-me\n")
+    text = block("yaml", "driver: redis").replace("/run/secrets/queue-exporter", str(tmp_path / "secret"))
+    (tmp_path / "file.yml").write_text(text)
+    connection = config.load(tmp_path / "file.yml", {}).connections["redis"]
+    assert isinstance(connection, RedisSettings)
+    assert connection.connection_of("exports", "redis") == "redis-long"
+    target = connection.target()
+    assert (target.host, target.username, target.password) == ("cache.internal", "queue_exporter", "change-me")
+    cache = connection.cache_target()
+    assert cache is not None
+    assert (cache.host, cache.database, cache.password) == ("cache.internal", 1, "change-me")
+
+
+@pytest.fixture
+def allowed(server: Redis, client: redis.Redis) -> Iterator[str]:
+    """The URL of a user who may do what the README says, and nothing else."""
+    client.execute_command(*acl().split())
+    yield server.url(login="queue_exporter:change-me")
+    client.execute_command("ACL", "DELUSER", "queue_exporter")
+
+
+def test_the_acl_line_of_the_readme_is_enough(allowed: str, client: redis.Redis) -> None:
+    """With the user that the README makes, every collector works, and nobody else's keys can be read."""
+    put_back(12, "A", client)
+    client.select(1)
+    client.set(f"{PREFIX}laravel_cache:illuminate:queue:restart", "1796057703")
+    horizon = {"prefix": "laravel_horizon:"}
+    with watched(allowed, horizon=horizon, cache={}, discover=True) as app:
+        look(app)
+        known = states(app, "redis")
+        assert {name: (state.up, dict(state.errors)) for name, state in known.items()} == dict.fromkeys(
+            ("queues", "reservations", "signals", "server", "horizon"), (True, {})
+        )
+    with redis.Redis.from_url(allowed) as ours:
+        for command in (("SET", f"{PREFIX}queues:default", "1"), ("GET", "session:1"), ("FLUSHALL",), ("KEYS", "*")):
+            with pytest.raises(redis.exceptions.NoPermissionError):
+                ours.execute_command(*command)
+
+
+def test_who_may_not_look_is_told_so(server: Redis, client: redis.Redis) -> None:
+    """NOPERM is `permission`: of one queue alone, where the user's keys do not cover it; else of the collector."""
+    client.execute_command(*["ACL", "SETUSER", "some", "ON", ">pw", "~laravel_database_queues:mail*", "+@all"])
+    client.execute_command(*["ACL", "SETUSER", "none", "ON", ">pw", "~*", "+llen"])
+    push(client, payload(), queue="mail")
+    with watched(server.url(login="some:pw"), queues={"default": None, "mail": None}) as app:
+        assert counts(app, "mail") == {"ready": 1}
+        assert errors(app, "queues") == {"permission": 1}
+        assert value(app, "jobs", queue="default", state="ready") is None
+    with watched(server.url(login="none:pw")) as app:
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "permission"
+
+
+def test_unix_socket(tmp_path: Path) -> None:
+    """A Redis on the same machine may be reached by its socket; one that is not there is `refused`."""
+    path = tmp_path / "redis.sock"
+    with Redis({"unixsocket": str(path)}) as server, redis.Redis(port=server.port, db=3) as client:
+        push(client, payload())
+        with watched(f"unix://{path}?db=3") as app:
+            assert counts(app) == {"ready": 1}
+    with watched(f"unix://{path}.gone") as app:
+        look(app)
+        assert state_of(app, "queues").reason == "refused"
+
+
+def test_another_database_number(server: Redis, client: redis.Redis) -> None:
+    """The number behind the slash is the database; one that is not there is `not_found`."""
+    client.select(5)
+    push(client, payload())
+    with watched(server.url(5)) as app:
+        assert counts(app) == {"ready": 1}
+    with watched(server.url(99)) as app:
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "not_found"
+
+
+@pytest.fixture(scope="module")
+def authority() -> trustme.CA:
+    """A certificate authority of one's own."""
+    return trustme.CA()
+
+
+@pytest.fixture(scope="module")
+def encrypted(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Redis]:
+    """A Redis that speaks TLS alone, called localhost, and wants to see a certificate."""
+    folder, port = tmp_path_factory.mktemp("tls"), free_port()
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    files = {"tls-cert-file": "server.pem", "tls-key-file": "server.pem", "tls-ca-cert-file": "ca.pem"}
+    settings = {name: str(folder / file) for name, file in files.items()}
+    with Redis({"port": "0", "tls-port": str(port)} | settings, port) as server:
+        yield server
+
+
+def test_case_16_tls(encrypted: Redis, authority: trustme.CA, tmp_path: Path) -> None:
+    """Case 16: with the right authority and our own certificate we are in; the host's name is checked."""
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    authority.issue_cert("exporter").private_key_and_cert_chain_pem.write_to_path(tmp_path / "us.pem")
+    ours: dict[str, Any] = {"ca_file": str(tmp_path / "ca.pem"), "cert_file": str(tmp_path / "us.pem")}
+    with watched(f"rediss://localhost:{encrypted.port}/0", **ours) as app:
+        assert counts(app) == {}
+        assert state_of(app, "queues").up
+    nothing: dict[str, Any] = {}
+    for url, files in (("127.0.0.1", ours), ("localhost", nothing)):
+        with watched(f"rediss://{url}:{encrypted.port}/0", **files) as app:
+            look(app)
+            assert (state_of(app, "queues").reason, state_of(app, "queues").streak) == ("tls", 3)
+
+
+def test_tls_with_a_redis_that_has_none(server: Redis) -> None:
+    """A Redis that does not speak TLS waits for the end of what it takes for a command: the message suspects it."""
+    with watched(f"rediss://localhost:{server.port}/0", timeout="0.2s") as app:
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "timeout"
+        assert "TLS" in state_of(app, "queues").error
