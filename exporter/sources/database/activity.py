@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from ...model import Limit, Metric, Note, Sample
-from ...queues import OTHER
+from ...queues import OTHER, RETRY_AFTER
 from ...timing import Deadline
 from .metrics import CONNECTIONS, CONNECTIONS_MAX, CONNECTIONS_RESERVED, USAGE, WORKERS
 from .session import Row, Session
@@ -29,6 +29,12 @@ WORKER_TIMEOUT = Metric(
     "laravel_queue_worker_timeout_seconds",
     "The workers' --timeout, from the settings.",
     ("connection", "pool", "queue"),
+    limit=Limit(
+        RETRY_AFTER,
+        "the workers' timeout {value}, not below retry_after {bound}",
+        "LaravelQueueTimeoutExceedsRetryAfter",
+        reached=True,
+    ),
 )
 
 STATES = {
