@@ -7,6 +7,7 @@ import signal
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import replace
+from pathlib import Path
 from threading import Event
 from typing import Any
 
@@ -123,9 +124,9 @@ def exporter(settings: config.Config) -> App:
     return wired
 
 
-def server_of(plan: Plan, port: int | None = None) -> Postgres:
+def server_of(plan: Plan, port: int | None = None, binaries: Path | None = None) -> Postgres:
     """The plan's PostgreSQL. Raises `StartError`."""
-    return Postgres(settings=SERVER | dict(plan.server), port=port, cores=plan.cores)
+    return Postgres(binaries, SERVER | dict(plan.server), port, plan.cores)
 
 
 def create(postgres: Postgres, world: World) -> None:

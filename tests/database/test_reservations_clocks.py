@@ -190,29 +190,30 @@ class Stepped:
         self.file.write_text(f"{seconds:+d}\n")
 
 
-@pytest.fixture
-def stepped(monkeypatch: pytest.MonkeyPatch) -> Iterator[Stepped]:
+@pytest.fixture(scope="module")
+def stepped() -> Iterator[Stepped]:
     """Debian's PostgreSQL behind libfaketime."""
-    with TemporaryDirectory() as folder:
+    (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         os.chmod(folder, 0o755)
         file = Path(folder) / "offset"
         file.write_text("+0\n")
-        (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
         for name, setting in {
             "LD_PRELOAD": str(library),
             "FAKETIME_TIMESTAMP_FILE": str(file),
             "FAKETIME_NO_CACHE": "1",
             "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         }.items():
-            monkeypatch.setenv(name, setting)
+            patch.setenv(name, setting)
         with Postgres(debian_postgres()) as server:
-            monkeypatch.undo()
+            patch.undo()
             yield Stepped(server, file)
 
 
 @pytest.mark.parametrize("step", [-100, -10, 10, 100])
 def test_a_databases_clock_that_is_set(stepped: Stepped, hand: HandClock, step: int) -> None:
     """Set back or forward between two looks, by NTP say, it accuses no worker whose clock is set with it."""
+    stepped.set_clock(0)
     for dsn in new_database(stepped.server):
         with psycopg.connect(dsn, autocommit=True) as db, watched(dsn, hand.clock) as app:
             create_jobs(db)

@@ -66,8 +66,8 @@ def real(postgres_debian: Postgres, tmp_path: Path) -> Iterator[Laravel]:
 
 
 @pytest.fixture(scope="session")
-def rehearse() -> Iterator[Rehearse]:
+def rehearse(postgres18: Postgres) -> Iterator[Rehearse]:
     """Brings a plan to life."""
-    servers = Servers()
+    servers = Servers(postgres18.binaries)
     with servers.started:
         yield lambda plan: rehearsal(servers.for_(plan), plan)

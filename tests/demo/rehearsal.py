@@ -6,6 +6,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -33,8 +34,8 @@ def quoted(name: str) -> list[str]:
 class Servers:
     """A server for each kind that plans ask for, started when the first of them does."""
 
-    def __init__(self) -> None:
-        self.started = ExitStack()
+    def __init__(self, binaries: Path) -> None:
+        self.binaries, self.started = binaries, ExitStack()
         self.running: dict[str, Postgres] = {}
 
     def for_(self, plan: Plan) -> Postgres:
@@ -42,7 +43,7 @@ class Servers:
         asking = plan if plan.server else SMALLEST
         kind = repr((asking.server, asking.cores))
         if kind not in self.running:
-            self.running[kind] = self.started.enter_context(run.server_of(asking))
+            self.running[kind] = self.started.enter_context(run.server_of(asking, binaries=self.binaries))
         return self.running[kind]
 
 

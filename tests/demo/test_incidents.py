@@ -52,7 +52,8 @@ def test_double_run(rehearse: Rehearse) -> None:
     with rehearse(plan) as now:
         found = now.watch("double-run", after=plan.retry_after)
         assert re.match("database/emails: [1-4] jobs? held past retry_after 6s", found[0])
-        assert "App\\Mail\\Newsletter (id 1, queue 'emails') was handed out again" in now.page
+        assert re.search(r"App\\Mail\\Newsletter \(id \d+, queue 'emails'\) was handed out again", now.page)
+        now.findings()
         assert now.shown("reservations_repeated_total", queue="emails") >= 1
         assert now.shown("attempts_max", queue="emails") >= 2
         assert now.shown("long_reservations_total", queue="emails", job_class="App\\Mail\\Newsletter") >= 2

@@ -54,4 +54,4 @@ def test_counts_agree_with_the_workers_logs_at_every_moment(laravel_everywhere: 
         assert reserved in may_run
     # the logs do pin the numbers down: no constant would have passed
     assert max(at.least for at in waiting) > min(at.most for at in waiting)
-    assert max(at.least for at in running) == WORKERS > min(at.most for at in running)
+    assert max(at.least for at in running) > min(at.most for at in running)

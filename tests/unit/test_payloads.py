@@ -208,7 +208,7 @@ def test_no_text_is_too_odd(text: str) -> None:
     agree(text)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(OBJECTS, st.sampled_from([None, 1]), st.booleans())
 def test_no_payload_is_too_odd(members: dict[str, Any], indent: int | None, ascii_only: bool) -> None:
     """The same for whatever is JSON; and what is read of the whole is what its members say."""

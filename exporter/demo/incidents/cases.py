@@ -39,7 +39,7 @@ INCIDENTS = {
             targets={"default": 60, "emails": 600},
             retry_after=6,
             pools=(Pool("default", ("default",), workers=4, timeout=5), Pool("emails", ("emails",), 4, timeout=5)),
-            arrivals=(Arrivals("default", INVOICE, per_second=4), Arrivals("emails", NEWSLETTER, per_second=0.12)),
+            arrivals=(Arrivals("default", INVOICE, per_second=4), Arrivals("emails", NEWSLETTER, 0.12, delay=20)),
             backlogs=(Backlog("emails", NEWSLETTER, 3, oldest=10),),
         ),
     ),
