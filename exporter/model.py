@@ -52,7 +52,8 @@ class Limit:
     bound is, too.
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
     that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
-    another metric of the same series. `where` keeps the series with this label value only.
+    another metric of the same series. With `given` that one has to be
+    above 0 as well. `where` keeps the series with this label value only.
     From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near. Values up
     to `least` are not worth a word whatever the bound is.
     """
@@ -66,6 +67,7 @@ class Limit:
     least: float = 0.0
     reached: bool = False
     either_way: bool = False
+    given: Metric | None = None
 
 
 class Distribution(float):

@@ -98,6 +98,8 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
         limit, labels = sample.metric.limit, sample.labelled
         if limit is None or (limit.where and limit.where not in labels.items()):
             continue
+        if limit.given and not beside(limit.given, labels, values):
+            continue
         bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
         size = abs(sample.value) if limit.either_way else sample.value
         over = bound is not None and (size > bound or (limit.reached and size == bound))
@@ -123,12 +125,18 @@ def beside(metric: Metric, labels: Mapping[str, str], values: Values) -> float |
 
 
 class Amount(NamedTuple):
-    """A value in the unit that its metric's name ends in. A noun as the format makes it `1 job` or `2 jobs`."""
+    """
+    A value in the unit that its metric's name ends in.
+
+    A noun as the format makes it `1 job` or `2 jobs`; the format `ahead`, `2s ahead` or `2s behind`.
+    """
 
     metric: Metric
     value: float | None
 
     def __format__(self, noun: str) -> str:
+        if noun == "ahead" and self.value is not None:
+            return f"{amount(self.metric, abs(self.value))} {'behind' if self.value < 0 else noun}"
         counted = f" {noun}" if noun and self.value == 1 else f" {noun}s" if noun else ""
         return f"{UNKNOWN if self.value is None else amount(self.metric, self.value)}{counted}"
 

@@ -49,6 +49,8 @@ class Blank:
     """What stands for a number in a sentence."""
 
     def __format__(self, noun: str) -> str:
+        if noun == "ahead":
+            return "… ahead"
         return f"… {noun}s" if noun else "…"
 
 
@@ -73,6 +75,8 @@ def over(metric: Metric, limit: Limit) -> str:
     shown = f"`{bound.name.removeprefix(PREFIX)}`" if isinstance(bound, Metric) else amount(metric, bound)
     when = f"`{limit.where[1]}` above" if limit.where else "off by more than" if limit.either_way else "above"
     said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
+    if limit.given:
+        said += f", while `{limit.given.name.removeprefix(PREFIX)}` is above 0"
     if limit.least:
         said += f", if over {amount(metric, limit.least)}"
     return said if limit.soon == 1 else f"{said}; near from {100 * limit.soon:.0f} % of that"
