@@ -146,7 +146,7 @@ def test_a_database_that_dies_between_the_two_questions(db18: Db, proxy: Proxy, 
         assert value(app, "reserved_past_timeout_jobs") == 1
         proxy.swallow()
         for _ in range(2):
-            hand.pass_(270)
+            hand.pass_(60)
             poll(app, "statistics")
         proxy.cut()
         proxy.heal()

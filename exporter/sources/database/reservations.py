@@ -68,7 +68,7 @@ LEAD = Metric(
 
 WATCH = 2.0  # seconds between two looks at a job that is held for long; in 15 s a second worker has come and gone
 MISSED = 2  # passes in a row that failed: nobody knows any more which jobs are held
-OLDEST = 600.0  # seconds; a pass over a large table may come as seldom as that
+SILENCE = 120.0  # seconds without any answer, after which a pass is not believed; the duty may ask for some
 TOLD = 900  # seconds for which a job that was handed out again is worth a word
 
 
@@ -131,11 +131,16 @@ class Reservations:
         return Raw(last_pass, is_new, poll.now, began, answered, frozenset(asked), rows, before, self.last_pass)
 
     def _believed_pass(self, mono: float) -> Pass | None:
-        """The last pass over the table, unless nobody knows any more which jobs are held."""
+        """
+        The last pass over the table, unless nobody knows any more which jobs are held.
+
+        Where the database was silent, it may have been another collector that found out.
+        """
         session, last_pass = self.session, self.session.last_pass
         if last_pass is None or session.missed_passes >= MISSED:
             return None
-        return last_pass if mono - last_pass.mono <= max(OLDEST, BELIEF * self.settings.interval) else None
+        silence = mono - max(last_pass.mono, self.read_at)
+        return last_pass if silence <= max(SILENCE, BELIEF * self.settings.interval) else None
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         self.withheld = raw.last_pass is None
