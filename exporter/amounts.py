@@ -12,12 +12,18 @@ UNITS = ("bytes", "kB", "MB", "GB", "TB")
 
 
 class Amount(NamedTuple):
-    """A value in the unit that its metric's name ends in. A noun as the format makes it `1 job` or `2 jobs`."""
+    """
+    A value in the unit that its metric's name ends in.
+
+    A noun as the format makes it `1 job` or `2 jobs`; the format `ahead`, `2s ahead` or `2s behind`.
+    """
 
     metric: Metric
     value: float | None
 
     def __format__(self, noun: str) -> str:
+        if noun == "ahead" and self.value is not None:
+            return f"{amount(self.metric, abs(self.value))} {'behind' if self.value < 0 else noun}"
         counted = f" {noun}" if noun and self.value == 1 else f" {noun}s" if noun else ""
         return f"{UNKNOWN if self.value is None else amount(self.metric, self.value)}{counted}"
 

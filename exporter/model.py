@@ -52,7 +52,8 @@ class Limit:
     `either_way` one below minus the bound is, too; with `below` it is only a value below the bound.
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
     that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
-    another metric of the same series. `where` is a label and those of its values that count.
+    another metric of the same series. `where` is a label and those of its values that count. With
+    `given` that metric of the same series has to be above 0 as well.
     From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near. Values up
     to `least` are not worth a word whatever the bound is.
     """
@@ -68,6 +69,7 @@ class Limit:
     either_way: bool = False
     below: bool = False
     share: float = 1.0
+    given: Metric | None = None
 
 
 class Distribution(float):

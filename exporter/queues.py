@@ -42,7 +42,9 @@ PAUSED = Metric(
     "laravel_queue_paused",
     "Whether the queue is paused, by itself or with all others: its workers leave its jobs alone.",
     QUEUE,
-    limit=Limit(0, "paused, oldest job {beside}", "LaravelQueuePausedWithBacklog", beside=OLDEST_JOB_AGE),
+    limit=Limit(
+        0, "paused, oldest job {beside}", "LaravelQueuePausedWithBacklog", beside=OLDEST_JOB_AGE, given=OLDEST_JOB_AGE
+    ),
 )
 IMPLAUSIBLE = Metric(
     "laravel_queue_implausible_jobs",
@@ -88,7 +90,7 @@ WORKER_TIMEOUT = Metric(
 
 DROPPED = Metric(
     "laravel_queue_labels_dropped_total",
-    "Label values that were counted under 'other', at each poll, because there were too many of them.",
+    "How often something was counted under 'other' because its label had too many values already.",
     ("source", "collector", "label"),
     "counter",
 )

@@ -97,6 +97,8 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
         limit, labels = sample.metric.limit, sample.labelled
         if limit is None or (limit.where and labels[limit.where[0]] not in limit.where[1:]):
             continue
+        if limit.given and not beside(limit.given, labels, values):
+            continue
         bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
         if bound is None:
             continue

@@ -12,6 +12,7 @@ from .errors import SourceError
 BELIEF = 3.5  # a number is believed for so many of the intervals in force when it was taken
 PAID_OVER = 4  # polls: what one of them cost is spread over so many intervals
 FAILURES_PAID = 30.0  # a failed poll is paid for with so many times its length: two seconds a minute at most
+FOR_ALL = 0.4  # of the duty is shared out evenly, so that a dear question does not slow down the cheap ones
 LONGEST_BACKOFF = 60.0  # a healed source is seen healed within a minute
 
 
@@ -57,16 +58,29 @@ def stretch(needs: Sequence[Need], duty: float) -> list[float]:
     """
     The intervals at which all needs together take at most the share `duty` of the wall time.
 
-    The needs stand in the order of their importance: each may take what the ones before it
-    left. But a fifth of the duty is kept for all in equal parts. So the first stretches last,
-    and the last is still asked every 5 × number of needs × cost / duty seconds.
+    Two fifths of the duty are for all alike, and what one does not need is the others': so what costs
+    little keeps its pace. The rest is given out in the order of the needs, which is that of
+    their importance: so the first stretches last, and none waits for ever.
     """
-    kept, left, intervals = duty / 5 / len(needs), duty, []
-    for after, need in zip(reversed(range(len(needs))), needs, strict=True):
-        interval = max(need.interval, need.cost / (left - after * kept))
-        left -= need.cost / interval
-        intervals.append(interval)
-    return intervals
+    wanted = [need.cost / need.interval for need in needs]
+    shares = level(wanted, FOR_ALL * duty)
+    left = duty - sum(shares)
+    for index, want in enumerate(wanted):
+        more = min(want - shares[index], left)
+        shares[index] += more
+        left -= more
+    return [
+        need.interval if share >= want else need.cost / share
+        for need, want, share in zip(needs, wanted, shares, strict=True)
+    ]
+
+
+def level(wanted: Sequence[float], amount: float) -> list[float]:
+    """The amount shared out so that nobody gets more than is wanted, and the smallest share is as large as can be."""
+    shares = [0.0] * len(wanted)
+    for served, index in enumerate(sorted(range(len(wanted)), key=wanted.__getitem__)):
+        shares[index] = min(wanted[index], (amount - sum(shares)) / (len(wanted) - served))
+    return shares
 
 
 def backoff(interval: float, streak: int, roll: float) -> float:

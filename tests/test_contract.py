@@ -105,7 +105,7 @@ def test_a_limit_finds_what_it_compares_with(metric: Metric) -> None:
     """Another metric in a limit has no label that the limited one lacks; otherwise nothing would ever be over it."""
     limit = metric.limit
     assert limit is not None
-    for other in (limit.bound, limit.beside):
+    for other in (limit.bound, limit.beside, limit.given):
         assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
     assert not limit.where or limit.where[0] in metric.labels
     assert 0 < limit.soon <= 1

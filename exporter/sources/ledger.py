@@ -23,6 +23,7 @@ BUCKETS = (1.0, 5.0, 15.0, 30.0, 60.0, 90.0, 120.0, 300.0, 600.0, 1800.0, 3600.0
 NOTHING = Distribution((0,) * (len(BUCKETS) + 1), 0.0)
 TIMEOUT_KEPT = 3600  # seconds for which a class's timeout is shown after it was seen
 GONE_KEPT = 3600  # seconds for which a job that is past retry_after may wait for its second worker
+MOST_CLASSES = 500  # pairs of a queue and a class that are shown; what comes later is the class `other`
 SLACK = 10  # seconds that a worker may need to die of its timeout
 
 
@@ -150,9 +151,12 @@ class Ledger:
             held = self._come(row, reading.now) if before is None else self._go_on(before, row, reading.now)
             self._keep_timeout(held)
             self._compare_clocks(row, reading.now)
-            is_long = not held.long and self._lasts(held) > 0
+            is_long = not held.long and self._beyond_half(held, held.seen) > 0
             self.held[key] = self._counted(held) if is_long else held
-        self.watched = frozenset(key for key, held in self.held.items() if self._lasts(held) > -self.rules.interval)
+        soon = self.rules.interval
+        self.watched = frozenset(
+            key for key, held in self.held.items() if self._beyond_half(held, reading.now + soon) > 0
+        )
 
     def past_timeout(self) -> Counter[str]:
         """By queue: how many jobs are held for longer than their timeout allows, and are not expired yet."""
@@ -188,6 +192,8 @@ class Ledger:
     def _begin(self, row: Job, now: int) -> Held:
         payload = payloads.read(row.payload or "")
         job_class = self.rules.job_class(payload.job_class)
+        if (row.queue, job_class) not in self.classes and len(self.classes) >= MOST_CLASSES:
+            job_class = OTHER
         self.folded += job_class == OTHER and payload.job_class is not None
         timeout = self.rules.worker_timeout(row.queue) if payload.timeout is None else payload.timeout or inf
         return Held(row.queue, job_class, timeout, row.attempts, row.reserved_at, now)
@@ -201,12 +207,15 @@ class Ledger:
         if self.rules.release_keeps_id and before.age < self.rules.retry_after(before.queue):
             self._end(before)  # as far as anybody saw, it was released
             return held
-        self._end(before if before.long else self._counted(before))  # it has lasted for all of retry_after
+        # Until now it has lasted for all of retry_after, unless the second worker's clock is ahead.
+        self._end(self._counted(before) if not before.long and self._beyond_half(before, now) > 0 else before)
         self._tell(row, before, held)
         return held
 
     def _tell(self, row: Job, before: Held, held: Held) -> None:
-        again = row.attempts - before.attempts  # each pop adds one
+        # Each pop adds an attempt, and comes no sooner than retry_after after the one before.
+        most = 1 + (row.reserved_at - before.reserved_at) // self.rules.retry_after(row.queue)
+        again = min(row.attempts - before.attempts, most)
         self._of_queue(row.queue, repeated=self.queues[row.queue].repeated + again)
         self.last_repeat = Repeat(row.key, held, before.age)
 
@@ -216,9 +225,9 @@ class Ledger:
         counts[bisect_left(BUCKETS, held.age)] += 1
         self._of_queue(held.queue, lengths=Distribution(tuple(counts), lengths.sum + held.age))
 
-    def _lasts(self, held: Held) -> float:
-        """Seconds for which it is known to have lasted beyond half of retry_after; negative before that."""
-        return held.age - self.rules.retry_after(held.queue) / 2
+    def _beyond_half(self, held: Held, now: float) -> float:
+        """Seconds for which it has, or will have, lasted beyond half of retry_after; negative before that."""
+        return now - held.reserved_at - self.rules.retry_after(held.queue) / 2
 
     def _counted(self, held: Held) -> Held:
         self._of_class(held, long=self._of_class(held).long + 1)
@@ -230,7 +239,7 @@ class Ledger:
             self._of_class(held, timeout=held.timeout, timeout_seen=held.seen)
 
     def _compare_clocks(self, row: Job, now: int) -> None:
-        """It was reserved between `since` and now: by what `reserved_at` lies outside, the worker's clock is wrong."""
+        """It was reserved between `since` and now: outside lies what a wrong clock wrote or came late."""
         ahead = max(0, row.reserved_at - now)
         behind = 0 if row.since is None else min(0, row.reserved_at - row.since)
         lead, of = ahead or behind, self.queues[row.queue]

@@ -67,7 +67,7 @@ def web(db: Db) -> Iterator[str]:
 def plain(db: Db) -> Iterator[str]:
     """A role of our own without pg_monitor."""
     db.execute("CREATE ROLE plain LOGIN")
-    db.execute("GRANT SELECT ON jobs TO plain")
+    db.execute("GRANT SELECT ON jobs, failed_jobs, cache TO plain")
     yield "plain"
     db.execute("DROP OWNED BY plain")
     db.execute("DROP ROLE plain")

@@ -89,7 +89,8 @@ def test_a_prepared_transaction_holds_the_horizon(small: Postgres, db: Db) -> No
         assert value(app, AGE, holder="prepared") == 0
         began = time.time()
         db.execute("BEGIN; SELECT pg_current_xact_id(); PREPARE TRANSACTION 'forgotten'")
-        until(lambda: time.time() - began > 0.3)
+        prepared = time.time()
+        until(lambda: time.time() - prepared > 0.3)
         poll(app, "activity")
         assert 0.3 < (value(app, AGE, holder="prepared") or 0) < time.time() - began + 1
         assert value(app, AGE, holder="idle_in_transaction") == 0

@@ -12,6 +12,7 @@ import psycopg
 import pytest
 
 from exporter.app import App
+from exporter.demo import laravel
 from exporter.demo.postgres import Postgres
 from exporter.errors import SourceError
 from exporter.sources.database.session import Session
@@ -20,17 +21,17 @@ from exporter.timing import Deadline
 
 from ..conftest import debian_postgres
 from ..patience import until
-from ..world import HandClock, add_jobs, create_jobs, database_of, poll, settings, state, states, value, watched
+from ..world import HandClock, add_jobs, database_of, poll, settings, state, states, value, watched
 from .onlooker import Db, ours, terminate
 from .proxies import Proxy
 
 
 @pytest.fixture
 def restartable() -> Iterator[Postgres]:
-    """A server of the test's own, with an empty jobs table."""
+    """A server of the test's own, with Laravel's tables, all of them empty."""
     with Postgres(debian_postgres()) as server:
         with psycopg.connect(server.dsn(), autocommit=True) as connection:
-            create_jobs(connection)
+            connection.execute(laravel.TABLES)
         yield server
 
 

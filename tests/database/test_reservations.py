@@ -26,7 +26,7 @@ def test_a_job_that_is_handed_out_again_is_counted_and_named(dsn: str, db: Db) -
         (note,) = state(app, "reservations").notes
         after = note.split(" s or more")[0].rsplit(" ")[-1]
         assert note == f"{SLOW} (id {id_}, queue 'default') was handed out again after {after} s or more, attempt 2"
-        assert int(after) in (88, 89)
+        assert int(after) in range(88, 95)
         poll(app)
         assert repeated(app) == 1
 
@@ -47,19 +47,19 @@ def test_a_long_reservation_is_counted_once_and_born_at_zero(dsn: str, db: Db) -
 
 def test_a_class_that_was_seen_before_counts_at_once(dsn: str, db: Db) -> None:
     """One that grows long is counted by the next look at it, which need not be a pass."""
-    hold(db, 40)
+    hold(db, 35)
     with watched(dsn) as app:
         poll(app)
         poll(app)
         assert long(app) == 0
-        grow_older(db, 10)
+        grow_older(db, 15)
         poll(app, "reservations")
         assert long(app) == 1
 
 
 def test_lengths_of_reservations(dsn: str, db: Db) -> None:
     """What has ended is in the histogram with the last age seen, as buckets that add up; what is held is not yet."""
-    first, second = hold(db, 3), hold(db, 700)
+    first, second = hold(db, 7), hold(db, 700)
     hold(db, 20)
     with watched(dsn) as app:
         poll(app)
@@ -72,7 +72,7 @@ def test_lengths_of_reservations(dsn: str, db: Db) -> None:
             for (name, labels), count in page.items()
             if name == "laravel_queue_reservation_seconds_bucket"
         }
-        counts = (0, 1, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2)
+        counts = (0, 0, 1, 1, 1, 1, 1, 1, 1, 2, 2, 2, 2)
         bounds = (
             "1.0",
             "5.0",
@@ -89,7 +89,7 @@ def test_lengths_of_reservations(dsn: str, db: Db) -> None:
         )
         assert buckets == dict(zip((*bounds, "+Inf"), counts, strict=True))
         assert value(app, "reservation_seconds_count", queue="default") == 2
-        assert value(app, "reservation_seconds_sum", queue="default") in (703, 704, 705)
+        assert value(app, "reservation_seconds_sum", queue="default") in range(707, 720)
 
 
 def test_a_worker_that_should_be_dead(dsn: str, db: Db) -> None:
@@ -142,7 +142,7 @@ def test_the_newest_reservation(dsn: str, db: Db) -> None:
         db.execute("DELETE FROM jobs")
         poll(app)
         (now,) = db.execute("SELECT extract(epoch FROM now())").fetchone() or (0,)
-        assert 20 <= float(now) - (value(app, "last_reservation_timestamp_seconds", queue="default") or 0) < 25
+        assert 20 <= float(now) - (value(app, "last_reservation_timestamp_seconds", queue="default") or 0) < 30
         assert value(app, "last_reservation_timestamp_seconds", queue="mail") is None
 
 

@@ -22,6 +22,7 @@ from ..world import HandClock, create_jobs, poll, state, value, watched
 from .holding import Db, grow_older, hand_out_again, hold, lead, repeated
 
 INTERVAL = 15
+BUSY = 5  # seconds that a busy machine may take from one statement to the next, which no clock of ours shows
 
 
 @pytest.fixture
@@ -44,14 +45,19 @@ def later(hand: HandClock, db: Db) -> Callable[[float], None]:
 Later = Callable[[float], None]
 
 
+def about(seconds: int) -> range:
+    """This lead, by rounding one more, or what is left of it on a busy machine."""
+    return range(seconds - BUSY, seconds + 2)
+
+
 def test_a_clock_that_is_ahead(dsn: str, db: Db) -> None:
     """A worker 40 s fast is seen from the first look on, and named as long as it holds a job that says so."""
     hold(db, -38)
     with watched(dsn) as app:
         poll(app)
-        assert lead(app) in (37, 38)
+        assert lead(app) in about(38)
         told = {finding.where: finding.says for finding in report(app.board).findings}
-        assert told["database/default"] in ("a worker's clock is off by 38s", "a worker's clock is off by 37s")
+        assert told["database/default"].startswith("by the database's clock, reserved_at is 3")
         db.execute("DELETE FROM jobs")
         poll(app)
         assert lead(app) is None
@@ -64,9 +70,9 @@ def test_a_clock_that_is_behind(dsn: str, db: Db, hand: HandClock, later: Later)
         later(INTERVAL)
         hold(db, 5 + 40)
         poll(app)
-        assert lead(app) in (-29, -30, -31)
+        assert lead(app) in about(-30)
         told = {finding.where: finding.says for finding in report(app.board, clock=hand.clock).findings}
-        assert told["database/default"].startswith("a worker's clock is off by -")
+        assert told["database/default"].endswith(" behind")
         later(INTERVAL)
         poll(app)
         assert lead(app) == 0  # that job was held before
@@ -80,7 +86,7 @@ def test_several_workers(dsn: str, db: Db, hand: HandClock, later: Later) -> Non
         for age in (3, 3 - 10, 3 + 40):
             hold(db, age)
         poll(app)
-        assert lead(app) in (-27, -28, -29)
+        assert lead(app) in about(-28)
 
 
 def test_a_perfect_clock_is_right(dsn18: str, db18: Db, hand: HandClock) -> None:
@@ -89,11 +95,11 @@ def test_a_perfect_clock_is_right(dsn18: str, db18: Db, hand: HandClock) -> None
     with watched(dsn18, hand.clock) as app:
         poll(app, "jobs", "reservations")
         for _ in range(60):
-            pause = chance.uniform(2, 20)
+            pause = chance.uniform(6, 20)
             hand.pass_(pause)
             db18.execute("DELETE FROM jobs")
             for _ in range(5):
-                hold(db18, chance.uniform(0, pause))
+                hold(db18, chance.uniform(0, pause - BUSY))
             poll(app, "jobs", "reservations")
             assert lead(app) in (-1, 0, 1)
 
@@ -107,7 +113,7 @@ def test_a_second_worker_that_is_fast(dsn: str, db: Db) -> None:
         hand_out_again(db, id_, ahead=40)
         poll(app, "reservations")
         assert repeated(app) == 1
-        assert lead(app) in (39, 40)
+        assert lead(app) in about(40)
 
 
 def test_times_that_cannot_be_accuse_nobody(dsn: str, db: Db, hand: HandClock, later: Later) -> None:
@@ -121,7 +127,8 @@ def test_times_that_cannot_be_accuse_nobody(dsn: str, db: Db, hand: HandClock, l
         assert lead(app) is None
         assert value(app, "implausible_jobs", queue="default") == 3
         assert value(app, "last_reservation_timestamp_seconds", queue="default") is None
-        hold(db, 0)
+        later(INTERVAL)
+        hold(db, 1)
         poll(app)
         assert lead(app) == 0
 
@@ -150,7 +157,7 @@ def test_after_a_pass_that_did_not_see_all(dsn: str, db: Db, hand: HandClock, la
         later(INTERVAL)
         hold(db, 45)
         poll(app)
-        assert lead(app) in (-29, -30, -31)
+        assert lead(app) in about(-30)
 
 
 def session(app: App) -> Session:
@@ -175,7 +182,7 @@ def test_polls_that_failed_claim_no_more(dsn: str, db: Db, hand: HandClock, late
         db.execute(f"GRANT SELECT ON jobs TO {role}".encode())
         hold(db, 20 + 40)
         poll(app, "jobs", "reservations")
-        assert lead(app) in (-29, -30, -31)
+        assert lead(app) in about(-30)
     db.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 

@@ -64,6 +64,8 @@ class Blank:
     """What stands for a number in a sentence."""
 
     def __format__(self, noun: str) -> str:
+        if noun == "ahead":
+            return "… ahead"
         return f"… {noun}s" if noun else "…"
 
 
@@ -92,6 +94,8 @@ def over(metric: Metric, limit: Limit) -> str:
     if limit.where:
         when = f"{', '.join(f'`{value}`' for value in limit.where[1:])} {when}"
     said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
+    if limit.given:
+        said += f", while `{limit.given.name.removeprefix(PREFIX)}` is above 0"
     if limit.least:
         said += f", if over {amount(metric, limit.least)}"
     return said if limit.soon == 1 else f"{said}; near from {100 * limit.soon:.0f} % of that"

@@ -45,6 +45,12 @@ def test_each_attempt_more_was_a_time_that_it_was_handed_out() -> None:
     assert repeated(book) == 2
 
 
+def test_attempts_may_jump_by_hand() -> None:
+    """Thirty attempts more in ninety seconds were no thirty pops: no more is counted than there was time for."""
+    book = ledger().after(reading(0, job(7, 0))).after(reading(95, job(7, 90, attempts=31)))
+    assert repeated(book) in (1, 2)
+
+
 @pytest.mark.parametrize(
     "row",
     [
@@ -92,6 +98,12 @@ def test_a_second_hand_out_counts_the_first() -> None:
     assert long(book) == 1
     book = book.after(reading(140, job(7, 90, attempts=2)))
     assert long(book) == 2  # the second reservation takes long as well
+
+
+def test_who_is_overtaken_early_has_not_taken_long() -> None:
+    """A second worker whose clock is a minute ahead takes the job after 30 s: handed out again, and not long."""
+    book = ledger().after(reading(29, job(7, 0))).after(reading(31, job(7, 90, attempts=2)))
+    assert (repeated(book), long(book)) == (1, 0)
 
 
 def test_an_overtaken_one_that_was_counted_is_not_counted_again() -> None:
@@ -146,6 +158,14 @@ def test_those_that_will_be_long_before_the_next_pass_are_watched() -> None:
         book = book.after(reading(at, job(7, 0)))
         assert bool(book.watched) == is_watched, at
     assert book.after(reading(3602, asked=(7,), is_pass=False)).watched == frozenset()
+
+
+def test_a_job_is_watched_in_time_though_nobody_has_looked_at_it() -> None:
+    """Where a pass is late, time alone makes a job one that may be long before the next."""
+    book = ledger(interval=15).after(reading(16, job(7, 0), job(8, -60)))
+    assert {key.id for key in book.watched} == {8}
+    book = book.after(reading(31, job(8, -60), is_pass=False))
+    assert {key.id for key in book.watched} == {7, 8}
 
 
 @pytest.mark.parametrize("reserved_at", [EARLIEST - 1 - NOW, -NOW, 101 + TEN_YEARS])

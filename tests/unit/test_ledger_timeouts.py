@@ -7,7 +7,7 @@ from math import inf
 import pytest
 
 from exporter.queues import OTHER
-from exporter.sources.ledger import TIMEOUT_KEPT, Ledger
+from exporter.sources.ledger import MOST_CLASSES, TIMEOUT_KEPT, Ledger
 
 from .readings import SLOW, job, ledger, payload, reading
 
@@ -109,6 +109,14 @@ def test_a_job_that_is_held_for_hours_keeps_its_timeout_shown() -> None:
     for now in range(0, 3 * TIMEOUT_KEPT, 600):
         book = book.after(reading(now, job(1, 0, of=payload(timeout=0))))
         assert timeout(book) == inf
+
+
+def test_pairs_of_a_queue_and_a_class_are_bounded() -> None:
+    """A hundred queues with a hundred classes each would be ten thousand series: what comes later is `other`."""
+    rows = [job(n, 0, queue=f"queue-{n % 90}", of=payload(f"App\\Jobs\\Job{n % 89}")) for n in range(2000)]
+    book = ledger().after(reading(0, *rows))
+    assert len(book.classes) <= MOST_CLASSES + 90
+    assert book.folded == sum(held.job_class == OTHER for held in book.held.values()) == 2000 - MOST_CLASSES
 
 
 def test_classes_beyond_the_hundredth_are_other_and_counted() -> None:

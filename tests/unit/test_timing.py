@@ -53,28 +53,36 @@ def test_nobody_is_asked_more_often_than_configured(needs: list[Need], duty: flo
 
 @given(NEEDS, DUTY)
 def test_nobody_starves(needs: list[Need], duty: float) -> None:
-    """However much the others cost, each keeps an equal part of a fifth of the duty."""
+    """However much the others cost, each keeps an equal part of two fifths of the duty."""
     for need, interval in zip(needs, stretch(needs, duty), strict=True):
-        assert interval <= max(need.interval, need.cost * 5 * len(needs) / duty) * (1 + 1e-9)
+        assert interval <= max(need.interval, need.cost * 2.5 * len(needs) / duty) * (1 + 1e-9)
 
 
 @given(NEEDS, DUTY)
 def test_the_first_stretches_last(needs: list[Need], duty: float) -> None:
-    """What four fifths of the duty pay for keeps its pace, however much the less important ones cost."""
+    """What three fifths of the duty pay for keeps its pace, however much the less important ones cost."""
     paid = 0.0
     for need, interval in zip(needs, stretch(needs, duty), strict=True):
         paid += need.cost / need.interval
-        if paid > 0.8 * duty:
+        if paid > 0.6 * duty:
             break
-        assert interval == need.interval
+        assert interval == pytest.approx(need.interval)
 
 
 def test_a_slow_question_in_numbers() -> None:
     """At one per cent, a jobs question of 300 ms is asked each 30 s, and of nine such each within the hour."""
     alone = stretch([Need(15, 0.3)], 0.01)
     assert alone == [pytest.approx(30)]
-    assert stretch([Need(15, 0.3), Need(15, 0.001)], 0.01) == [pytest.approx(0.3 / 0.009), 15]
+    assert stretch([Need(15, 0.3), Need(15, 0.001)], 0.01) == [pytest.approx(0.3 / (0.01 - 0.001 / 15)), 15]
     assert max(stretch([Need(15, 0.3)] * 9, 0.01)) < 3600
+
+
+def test_a_dear_question_does_not_slow_down_the_cheap_ones() -> None:
+    """Where the jobs take 149 ms, held jobs are still looked at every 2 s for 2 ms, and the rest keeps its pace."""
+    cheap = [Need(2, 0.002), *[Need(15, 0.002)] * 7]
+    intervals = stretch([Need(15, 0.149), *cheap], 0.01)
+    assert intervals[1:] == [need.interval for need in cheap]
+    assert 15 < intervals[0] < 20
 
 
 def test_backoff_doubles_up_to_a_minute() -> None:

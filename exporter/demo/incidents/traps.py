@@ -54,7 +54,7 @@ INCIDENTS = {
         "The clock of the machine vm-b is 40 s ahead: it takes over jobs after 50 s instead of 90 s,"
         " and runs delayed jobs early.",
         (
-            'database/default: "a worker\'s clock is off by", nearly 40 s: the longer a job is held, the less is seen',
+            'database/default: "reserved_at is", nearly 40 s ahead: the longer a job is held, the less is seen',
             'SOURCES: "ExportOrders" "was handed out again after" some 50 s, too soon for a retry_after of 90 s',
             "laravel_queue_reserved_at_lead_seconds",
         ),

@@ -22,6 +22,7 @@ MOST_READ = 1000  # new rows in one poll; the next one goes on where it stopped
 FIRST = 300  # the last ids so far, whose classes are shown from the start
 LATE = 60.0  # seconds in which a row may come below the highest id: its transaction was open for so long
 MOST_MISSING = 1000  # ids for which we wait so long
+LONGEST_COUNT = 0.5  # seconds
 SLOWER = 20  # counting reads the whole table, so once in so many intervals is enough
 MOST_CONNECTIONS = 10  # found ones; the settings name the others
 
@@ -121,8 +122,9 @@ class FailedJobs:
     def _count(self, poll: Poll, mono: float) -> None:
         """Count all rows. Where that takes too long, the last count stands for a while, and the rest goes on."""
         try:
-            half = poll.deadline.left() / 2  # so that whoever gives up is the server, and what was read is not lost
-            self.counted, self.uncounted = Counted(poll.ask("failed_counts", half), mono), ""
+            # Whoever gives up has to be the server, or what was read is lost; and the duty has to pay for it.
+            limit = min(LONGEST_COUNT, poll.deadline.left() / 2)
+            self.counted, self.uncounted = Counted(poll.ask("failed_counts", limit), mono), ""
         except SourceError as error:
             if error.reason != "timeout" or error.unreachable:
                 raise

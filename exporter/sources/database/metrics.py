@@ -21,7 +21,7 @@ USAGE = Metric(
 )
 OUTDATED = Metric(
     "laravel_queue_workers_outdated",
-    "Connections of a pool of workers that have been there since before the restart signal: a lower bound.",
+    "Workers connected since before the restart signal. Until we see it change, that is by the clock that wrote it.",
     ("connection", "pool"),
     limit=Limit(0, "{value:worker} begun before the restart signal", "LaravelQueueWorkersOutdated"),
 )

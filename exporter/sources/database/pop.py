@@ -21,7 +21,7 @@ DURATION = Metric(
     "How long a worker's search for the next job takes now, without its lock. What takes longer than we let it, which "
     "is 0.25 s or less, shows that limit, meaning 'at least', and has neither buffers nor skipped rows.",
     QUEUE,
-    limit=Limit(0.1, "a pop takes {value}, limit {bound}", ALERT),
+    limit=Limit(0.1, "a pop takes {value}, limit {bound}", ALERT, reached=True),
 )
 BUFFERS = Metric(
     "laravel_queue_pop_buffers",
@@ -39,6 +39,7 @@ SKIPPED = Metric(
 LONGEST = 0.25  # seconds that one question may take
 SHARE = 4  # at most one part in so many of a poll's time
 NEARLY = 0.9  # of a time limit: a question that failed sooner was not ended by it
+MOST_TOLD = 5  # queues that are named in a sentence
 PACES = 4  # pauses between polls: the shortest of these is the usual one, a longer one may have been an outage
 UNREADABLE = "\ufffd"  # stands for bytes that are no text, so nobody knows what such a queue is called
 REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck", "Rows Removed by Join Filter")
@@ -126,6 +127,14 @@ class Pop:
             for queue, answer in (*raw.before.items(), *raw.answers.items())
             if queue in raw.queues and answer.mono >= believed_since
         }
+        cut_off = [queue for queue, answer in self.answers.items() if answer.explained is None]
+        if cut_off:
+            limit = max(self.answers[queue].limit for queue in cut_off)
+            yield Note(
+                f"a pop of {', '.join(map(repr, cut_off[:MOST_TOLD]))} takes longer than the {limit:g} s it was given"
+            )
+        if self.session.once and len(self.answers) < len(raw.queues):
+            yield Note(f"there was time to ask for the pop of {len(self.answers)} of {len(raw.queues)} queues")
         for queue, answer in self.answers.items():
             yield from samples(answer, self.settings.connection_of(queue, self.session.name), queue)
 

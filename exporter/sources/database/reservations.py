@@ -17,13 +17,17 @@ from .session import Pass, Row, Session
 
 LEAD = Metric(
     "laravel_queue_reserved_at_lead_seconds",
-    "By how much a worker's clock is ahead of the database's, or behind if negative: at least. Absent if none is held.",
+    "By how much reserved_at is ahead of the database's clock, or behind if negative: at least so much is a worker's "
+    "clock off, unless it is behind because it was committed late. Absent if nothing is held.",
     QUEUE,
-    limit=Limit(2, "a worker's clock is off by {value}", "LaravelQueueWorkerClockAhead", either_way=True),
+    limit=Limit(
+        2, "by the database's clock, reserved_at is {value:ahead}", "LaravelQueueWorkerClockAhead", either_way=True
+    ),
 )
 
 WATCH = 2.0  # seconds between two looks at a job that is held for long; in 15 s a second worker has come and gone
 MISSED = 2  # passes in a row that failed: nobody knows any more which jobs are held
+SILENCE = 120.0  # seconds without any answer, after which a pass is not believed; the duty may ask for some
 
 
 class Raw(NamedTuple):
@@ -58,13 +62,18 @@ class Reservations:
         )
         self.last_pass: Pass | None = None  # that was read
         self.read_at = 0.0  # when the last reading began, on the monotonic clock
+        self.withheld = False  # whether nobody knows which jobs are held
 
     @property
     def interval(self) -> float:
         """Seconds until it should be asked again: few while a job may be handed out again soon, or a pass is due."""
         usual = self.settings.interval
-        age_of_pass = self.read_at - self.last_pass.mono if self.last_pass else 0.0
-        return max(min(WATCH, usual), 0.0 if self.ledger.watched else usual - age_of_pass)
+        if self.withheld or not self.last_pass:
+            return usual
+        if self.ledger.watched:
+            return min(WATCH, usual)
+        until_next_pass = usual - (self.read_at - self.last_pass.mono)
+        return max(min(WATCH, usual), until_next_pass) if until_next_pass > 0 else usual
 
     def fetch(self, deadline: Deadline) -> Raw:
         poll, before, began = self.session.poll(deadline), self.ledger, self.session.clock.mono()
@@ -87,9 +96,10 @@ class Reservations:
         if last_pass is None or session.missed_passes >= MISSED:
             return None
         silence = mono - max(last_pass.mono, self.read_at)
-        return last_pass if silence <= BELIEF * self.settings.interval else None
+        return last_pass if silence <= max(SILENCE, BELIEF * self.settings.interval) else None
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
+        self.withheld = raw.last_pass is None
         if raw.last_pass is None:
             yield Note("nobody knows which jobs are held, as the jobs are not known", withholds=True)
             return

@@ -53,7 +53,7 @@ class Session:
         self.once = once  # whether nobody will ask again
         self.names, self.classes = names(settings), JobClasses()
         self.remembered = Remembered(settings.queues, lambda _: OTHER)
-        self.last_pass: Pass | None = None  # None before the first, and while its numbers may not be shown
+        self.last_pass: Pass | None = None  # that succeeded; None before the first, and on a standby too far behind
         self.missed_passes = 0  # that failed since
         self.connection: Connection | None = None
 

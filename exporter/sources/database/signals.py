@@ -21,6 +21,7 @@ LOCAL = "illuminate:"  # how keys of the framework's own begin where there is no
 NO_TEXT = "\ufffd"  # stands for bytes that are no text: the queue's own name is another
 LOOK_AT = 100  # keys of a cache in which none of ours was found
 LOOK_FOR = 0.1  # seconds; the beginning of a cache may be all dead rows
+LOOK_EVERY = 20  # intervals
 OTHER_PREFIX = (
     "the keys of the cache begin with none of Laravel's usual prefixes: without the setting cache.prefix nobody knows "
     "what is paused and who has heard of the restart"
@@ -61,6 +62,7 @@ class Signals:
         prefix = self.settings.cache.prefix if self.settings.cache else None
         self.prefixes = PREFIXES if prefix is None else (prefix,)
         self.told: Told | None = None
+        self.other_prefix, self.look_at = False, float("-inf")  # as it was found last, and when to look again
 
     def fetch(self, deadline: Deadline) -> Raw:
         poll = self.session.poll(deadline)
@@ -69,13 +71,17 @@ class Signals:
         shown = self._shown()
         keys = [*self._keys(RESTART), *(key for queue in shown for key in self._pauses(queue))]
         rows = poll.ask("signals", keys=list(dict.fromkeys(keys)))
-        now, other_prefix = poll.now, not rows and self._other_prefix(poll)
+        now, other_prefix = poll.now, not rows and self._has_other_prefix(poll)
         return Raw(poll.in_recovery, lag, sessions, shown, rows, now, other_prefix, self.told)
 
-    def _other_prefix(self, poll: Poll) -> bool:
+    def _has_other_prefix(self, poll: Poll) -> bool:
         """Whether nothing was found because nobody said how the keys begin."""
-        if self.prefixes is not PREFIXES:
-            return False
+        mono = self.session.clock.mono()
+        if self.prefixes is PREFIXES and mono >= self.look_at:
+            self.other_prefix, self.look_at = self._look_for_prefix(poll), mono + LOOK_EVERY * self.interval
+        return self.other_prefix
+
+    def _look_for_prefix(self, poll: Poll) -> bool:
         usual = [prefix for prefix in PREFIXES if prefix] + [LOCAL]
         try:
             (keys,) = poll.ask("other_prefix", LOOK_FOR, prefixes=usual, look_at=LOOK_AT)
