@@ -7,7 +7,7 @@ The report is made from the board alone; the terminal and the page show the same
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from itertools import zip_longest
@@ -111,7 +111,7 @@ def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> It
             beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
         )
         yield Finding(
-            where="/".join(value for label, value in labels.items() if (label, value) != limit.where),
+            where=path(value for label, value in labels.items() if (label, value) != limit.where),
             says=says if over else f"{says} (soon)",
             alert=limit.alert if limit.alert in runbooks else "",
             over=over,
@@ -178,7 +178,7 @@ def queue_table(report: Report) -> Iterator[Row]:
     yield "QUEUES", *queues.STATES, "oldest", "target"
     for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
         counts = (cell(jobs.get((*labels, state))) for state in queues.STATES)
-        yield f"  {'/'.join(labels)}", *counts, cell(ages.get(labels), duration), cell(targets.get(labels), duration)
+        yield f"  {path(labels)}", *counts, cell(ages.get(labels), duration), cell(targets.get(labels), duration)
 
 
 def cell(value: float | None, shown: Callable[[float], str] = "{:,.0f}".format) -> str:
@@ -193,7 +193,7 @@ def worker_table(report: Report) -> Iterator[Row]:
     if pools:
         yield "WORKERS", *columns
     for pool in pools:
-        yield f"  {'/'.join(pool)}", *(cell(values.get(pool)) for values in columns.values())
+        yield f"  {path(pool)}", *(cell(values.get(pool)) for values in columns.values())
 
 
 def connections(report: Report) -> Iterator[Row]:
@@ -253,6 +253,11 @@ SECTIONS: tuple[tuple[Callable[[Report], Iterator[Row]], Callable[[str, int], st
     (connections, str.ljust),
     (sources, str.ljust),
 )
+
+
+def path(names: Iterable[str]) -> str:
+    """The names, one below the other; one that is empty or ends in spaces, so that one sees it."""
+    return "/".join(name if name and name == name.strip() else repr(name) for name in names)
 
 
 def printable(value: str) -> str:

@@ -22,7 +22,7 @@ def held_by() -> list[str]:
 
 
 def test_each_row_of_the_table_names_a_test_that_exists() -> None:
-    """No figure stands in the table of truths that no test holds."""
+    """No row stands in the table of truths without a test of its own."""
     assert held_by()
     assert {name.strip("`") for name in held_by()} <= names_in("test_*.py")
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
 from exporter.model import Limit, Metric, Note, Sample
-from exporter.status import Finding, Report, Verdict, report, text
+from exporter.status import Finding, Report, Verdict, path, report, text
 
 from ..world import HandClock
 
@@ -231,3 +231,10 @@ def test_small_values_are_not_worth_a_word() -> None:
     dead = Metric("laravel_queue_dead_tuples", "Dead.", ("table",), limit=limit)
     assert findings(dead(9_999, "jobs")) == []
     assert findings(dead(10_001, "jobs")) == [("jobs", "10,001 dead", True)]
+
+
+def test_names_that_one_could_not_see_are_quoted() -> None:
+    """A queue without a name, or with spaces at its end, is told apart from the one that it looks like."""
+    assert path(("database", "default")) == "database/default"
+    assert path(("database", "")) == "database/''"
+    assert path(("database", "default  ")) == "database/'default  '"
