@@ -24,7 +24,7 @@ from .timing import Clock
 Format = Literal["text", "openmetrics"]
 Values = dict[tuple[str, ...], float]  # of one metric, by label values
 MetricFamily = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily | UnknownMetricFamily
-UNTYPED = {queues.FAILED_TOTAL}  # as OpenMetrics calls a counter's family without _total, and a gauge is called so
+UNTYPED = {queues.FAILED_TOTAL}  # OpenMetrics takes _total from the name of a counter: then it is the gauge's beside it
 END = b"# EOF\n"  # closes an OpenMetrics page, so it comes once, after the process's own metrics
 
 OF = ("source", "collector")

@@ -63,7 +63,7 @@ INCIDENTS = {
         (
             'database/jobs: "dead tuples, vacuum at 5,000", and growing; hardly a job in the table',
             'database/default: "a pop touches", for each pop reads all of them',
-            "database/idle_in_transaction: a transaction open for longer and longer, over its limit after 15m",
+            "laravel_queue_database_oldest_transaction_age_seconds of idle_in_transaction: why; in status after 15m",
             "laravel_queue_table_size_bytes of the heap: megabytes for a few dozen rows",
         ),
         replace(

@@ -18,6 +18,7 @@ from .settings import Database
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
 RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
 RESERVED_INDEXES = {RESERVED_INDEX, "(reserved_at) (reserved_at IS NOT NULL)"}
+NO_ATTEMPTS = "the jobs are counted in the two indexes, which know no attempts: retried jobs are not shown"
 VISIBLE_ENOUGH = 0.5  # share of the pages that is visible to all; with less, the indexes send us to too many rows
 
 
@@ -89,6 +90,8 @@ class Jobs:
             yield note
             return
         rows = self._by_queue(raw, now)
+        if raw.by_index:
+            yield Note(NO_ATTEMPTS)
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
         watched = Counter({self.session.name: 0})
         for queue, row in rows.items():
