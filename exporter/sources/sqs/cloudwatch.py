@@ -58,12 +58,13 @@ class CloudWatch:
 
     def __init__(self, session: Session, interval: float) -> None:
         self.session, self.interval = session, interval
+        self.asker = parts.Asker[tuple[Place, tuple[str, ...]]]()
         self.past = Past(None, {}, {})
 
     def fetch(self, deadline: Deadline) -> Raw:
         wall, asking = self.session.clock.wall(), parts.asking(deadline)
         try:
-            answers, failures = parts.each(
+            answers, failures = self.asker.each(
                 self._requests(), lambda request, left: self._numbers(*request, wall, left), asking
             )
             if failures and not answers:

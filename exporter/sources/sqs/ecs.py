@@ -59,6 +59,7 @@ class Ecs:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.asker = parts.Asker[tuple[Where, ...]]()
         self.interval = session.settings.interval
         self.queues: dict[Where, list[str]] = {}  # service → queues that it works on
         for queue, said in session.settings.queues.items():
@@ -69,7 +70,7 @@ class Ecs:
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        answers, failures = parts.each(self._requests(), self._described, asking)
+        answers, failures = self.asker.each(self._requests(), self._described, asking)
         services: dict[Where, Tasks] = {}
         for request, answer in answers.items():
             for where in request:

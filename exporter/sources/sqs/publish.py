@@ -33,6 +33,7 @@ class Publish:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.asker = parts.Asker[Place]()
         self.interval = max(EACH_MINUTE, session.settings.interval)
         self.told: dict[str, float] = {}  # queue → when the jobs were counted whose backlog was published last
 
@@ -53,7 +54,7 @@ class Publish:
             data = [self._datum(queue, fresh[queue].per_task, at) for queue in by_place[place]]
             return self.session.ask("cloudwatch", place, "PutMetricData", left, Namespace=NAMESPACE, MetricData=data)
 
-        done, failures = parts.each(by_place, put, asking)
+        done, failures = self.asker.each(by_place, put, asking)
         if failures and not done:
             raise parts.whole(failures)
         published = {queue: fresh[queue] for place in done for queue in by_place[place]}

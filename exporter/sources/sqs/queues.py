@@ -55,13 +55,17 @@ class Queues:
         self.found: dict[str, str] = {}  # queue → URL, as ListQueues said last
         self.urls: dict[str, str] = {}  # name in SQS → URL, as GetQueueUrl said
         self.dropped = 0
+        self.asker = parts.Asker[str]()  # for queues
+        self.asker_of_lists, self.asker_of_the_dead = parts.Asker[str](), parts.Asker[str]()
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
         mono, wall = self.session.clock.mono(), self.session.clock.wall()
         lost = self._look_around(asking)
         watched = self.found | self.named
-        found, failures = parts.each(watched, lambda queue, left: self._queue(queue, watched[queue], left), asking)
+        found, failures = self.asker.each(
+            watched, lambda queue, left: self._queue(queue, watched[queue], left), asking, self.named
+        )
         if failures and not found:
             raise parts.whole([*failures, *lost])
         answers = {queue: answer for queue, answer in found.items() if answer is not None}
@@ -74,26 +78,27 @@ class Queues:
         """Find queues by the beginning of their names. If that fails, those that were found before are asked."""
         if self.settings.discover is None:
             return []
-        try:
-            urls = self._listed(asking.share(parts.ONE))
-        except SourceError as failure:
-            if failure.unreachable or not (self.found or self.named):
-                raise
-            return [failure]
+        begins = self.settings.discover
+        lists, failures = self.asker_of_lists.each([begins], self._listed, asking)
+        if begins not in lists:
+            if not (self.found or self.named):
+                raise parts.whole(failures)
+            return failures
+        urls = lists[begins]
         found = {names.unsuffixed(names.sqs_name(url), self.settings.suffix): url for url in urls}
         here = {*self.named.values(), *map(names.sqs_name, self.named.values())}
         self.found = {q: url for q, url in found.items() if q and not {url, names.sqs_name(url)} & here}
         if not urls:
-            begins = f"no queue has a name that begins with {self.settings.discover!r}"
-            return [SourceError("not_found", begins if self.settings.discover else "there is no queue")]
+            none = f"no queue has a name that begins with {begins!r}" if begins else "there is no queue"
+            return [SourceError("not_found", none)]
         return []
 
-    def _listed(self, asking: Deadline) -> list[str]:
-        """The URLs of all queues whose names in SQS begin as the settings say."""
+    def _listed(self, begins: str, asking: Deadline) -> list[str]:
+        """The URLs of all queues whose names in SQS begin so."""
         place = Place(self.settings.home, self.settings.place_of(self.settings.prefix or "").endpoint)
         how: dict[str, Any] = {"MaxResults": PAGE}
-        if self.settings.discover:
-            how["QueueNamePrefix"] = self.settings.discover
+        if begins:
+            how["QueueNamePrefix"] = begins
         urls: list[str] = []
         while True:
             page = self.session.ask("sqs", place, "ListQueues", asking, **how)
@@ -138,7 +143,7 @@ class Queues:
             except SourceError as failure:
                 raise parts.of(f"dead-letter queue {names.sqs_name(urls[arn])}", failure) from None
 
-        dead, unseen = parts.each(urls, ask, asking)
+        dead, unseen = self.asker_of_the_dead.each(urls, ask, asking)
         return known | dead, unseen
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
@@ -151,6 +156,8 @@ class Queues:
         for queue, answer in answers.items():
             by_name.setdefault(shown[queue], []).append(answer)
         own = {name: together[0] for name, together in by_name.items() if name != queues.OTHER}
+        if any(shown.get(queue) != queue for queue in raw.watched.keys() - raw.answers.keys()):
+            by_name.pop(queues.OTHER, None)  # a sum without one of its parts is wrong
         self._tell(raw, own)
         self.dropped = raw.dropped + len(answers) - len(own)
         name = self.session.name
@@ -199,6 +206,6 @@ class Queues:
                 yield metrics.DEAD_LETTER_INFO(1, *at, there.name, str(answer.foreign).lower())
                 if answer.foreign:
                     yield Note(f"{queue}: its dead-letter queue is in another account, so nobody looks into it")
-        seen = [raw.dead[arn].messages for arn in {each.dead_letter_arn for each in together} if arn in raw.dead]
-        if seen:
-            yield metrics.DEAD_LETTERS(sum(seen), *at)
+        expected = {each.dead_letter_arn for each in together if each.dead_letters and not each.foreign}
+        if expected and expected <= raw.dead.keys():
+            yield metrics.DEAD_LETTERS(sum(raw.dead[arn].messages for arn in expected), *at)
