@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exporter.demo.fargate.aws import CREDENTIALS
 from exporter.errors import Reason
 
 from ..world import poll, state, value
@@ -97,16 +99,84 @@ def test_when_all_queues_fail_the_collector_fails(four: World) -> None:
      "InvalidSignatureException", "SignatureDoesNotMatch", "MissingAuthenticationToken", "IncompleteSignature"],
 )  # fmt: skip
 def test_refused_credentials_are_refused_for_all(four: World, code: str) -> None:
-    """One request is enough to know; what AWS says to it is not repeated, as it may quote the signed request."""
+    """
+    Where every queue refuses them, everybody's login has failed; one that says they have ended is enough.
+
+    What AWS says to it is not repeated, as it may quote the signed request.
+    """
     four.cloud.mood = lambda asked: error(code, "The Canonical String should have been 'x-amz-security-token:s3cret'")
     with watch(four, queues={name: {} for name in FOUR}, cloudwatch={}) as app:
         app.pollers[0].poll_all()
-        assert four.cloud.operations() == ["GetQueueAttributes"]
+        assert four.cloud.operations() == ["GetQueueAttributes"] * (1 if "Expired" in code or "Missing" in code else 4)
         for collector in ("queues", "cloudwatch"):
             said = state(app, collector, "sqs")
             assert (said.up, said.reason) == (False, "auth")
             assert code in said.error
             assert "s3cret" not in said.error
+
+
+@pytest.mark.parametrize("code", ["InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired"])
+def test_a_region_that_is_not_enabled_hides_no_other(four: World, code: str) -> None:
+    """There credentials are refused that are good everywhere else: one queue's trouble, and the session stays."""
+    four.cloud.mood = about("GetQueueAttributes", "/mail", error(code))
+    with watch(four, queues={name: {} for name in FOUR}) as app:
+        poll(app, source="sqs")
+        assert ready(app) == {"exports": 1, "mail": None, "orders": 1, "reports": 1}
+        assert value(app, "source_errors_total", collector="queues", reason="auth") == 1
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidClientTokenId"])
+def test_rotated_credentials_are_found(four: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str) -> None:
+    """A file of credentials that is written anew is read anew once the old ones are refused, without a restart."""
+    file = tmp_path / "credentials"
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+
+    def write(key: str) -> None:
+        file.write_text(f"[default]\naws_access_key_id = {key}\naws_secret_access_key = x\n")
+
+    write("AKIAOLD")
+    with watch(four, queues={name: {} for name in FOUR}) as app:
+        poll(app, source="sqs")
+        four.cloud.mood = lambda asked: error(code) if "AKIAOLD" in asked.headers["authorization"] else None
+        write("AKIANEW")
+        for up in (False, True):
+            poll(app, "queues", source="sqs")
+            assert state(app, "queues", "sqs").up is up
+
+
+@pytest.mark.parametrize("script", ["echo s3cret >&2; exit 1", "echo s3cret", 'echo \'{"Version": "s3cret"}\''])
+def test_what_a_credential_process_prints_is_not_told(
+    four: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
+) -> None:
+    """It may have printed half of a secret when it failed."""
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "print").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "print").chmod(0o755)
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {tmp_path / 'print'}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    with watch(four, queues={"mail": {}}) as app:
+        poll(app, "queues", source="sqs")
+        said = state(app, "queues", "sqs")
+        assert said.reason in ("auth", "malformed")
+        assert "s3cret" not in said.error
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [error("RequestTimeTooSkewed"), error("InvalidSignatureException", "Signature expired: 20260101 is now earlier")],
+    ids=str,
+)
+def test_a_wrong_clock_is_named(four: World, answer: Answer) -> None:
+    """AWS refuses what was signed minutes ago: the login fails because of our clock, and the message says so."""
+    four.cloud.mood = lambda asked: answer
+    with watch(four, queues={"mail": {}}) as app:
+        poll(app, "queues", source="sqs")
+        said = state(app, "queues", "sqs")
+        assert said.reason == "auth"
+        assert said.error.endswith("the clock of this machine is wrong by minutes")
 
 
 def test_no_credentials_at_all(four: World, monkeypatch: pytest.MonkeyPatch) -> None:

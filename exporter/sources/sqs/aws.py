@@ -127,7 +127,10 @@ class Aws:
         if isinstance(request.error, errors.ODD):  # botocore tells nobody of an answer that it cannot read
             self.requests.add(operation, FAILED)
         if request.error is not None:
-            raise errors.request_failed(request.error) from None
+            failure = errors.request_failed(request.error)
+            if failure.unreachable:
+                self.close()  # so that credentials are looked for anew
+            raise failure from None
         if request.answer is None:  # the log says what broke
             raise SourceError("unexpected", f"{operation}: the request ended without an answer")
         return request.answer

@@ -104,10 +104,11 @@ class Asker(Generic[Part]):
         return again
 
 
-def whole(failures: Sequence[SourceError]) -> SourceError:
-    """The failure of a question of which every part has failed."""
+def whole(failures: Sequence[SourceError], *, everywhere: bool = False) -> SourceError:
+    """The failure of a question of which every part has failed; `everywhere`: a question to every place."""
     others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-    return SourceError(failures[0].reason, f"{failures[0]}{others}")
+    refused = everywhere and all(failure.reason == "auth" for failure in failures)
+    return SourceError(failures[0].reason, f"{failures[0]}{others}", unreachable=refused)
 
 
 def told(failures: Sequence[SourceError]) -> Iterator[SourceError]:

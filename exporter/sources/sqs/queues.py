@@ -67,12 +67,19 @@ class Queues:
             watched, lambda queue, left: self._queue(queue, watched[queue], left), asking, self.named
         )
         if failures and not found:
-            raise parts.whole([*failures, *lost])
+            raise self._whole([*failures, *lost])
         answers = {queue: answer for queue, answer in found.items() if answer is not None}
         watched = {queue: url for queue, url in watched.items() if queue in answers or queue not in found}
         dead, unseen = self._dead_letters(watched, answers, asking)
         requests = self.session.aws.requests.counts()
         return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), requests, self.dropped)
+
+    def _whole(self, failures: list[SourceError]) -> SourceError:
+        """The failure of all. If credentials are refused in every place, the next question looks for others."""
+        failure = parts.whole(failures, everywhere=True)
+        if failure.unreachable:
+            self.session.aws.close()
+        return failure
 
     def _look_around(self, asking: Deadline) -> list[SourceError]:
         """Find queues by the beginning of their names. If that fails, those that were found before are asked."""
@@ -82,7 +89,7 @@ class Queues:
         lists, failures = self.asker_of_lists.each([begins], self._listed, asking)
         if begins not in lists:
             if not (self.found or self.named):
-                raise parts.whole(failures)
+                raise self._whole(failures)
             return failures
         urls = lists[begins]
         found = {names.unsuffixed(names.sqs_name(url), self.settings.suffix): url for url in urls}
