@@ -71,6 +71,6 @@ COLLECTORS = {
     "database": {
         "jobs", "reservations", "failed_jobs", "statistics", "sizes", "activity", "locks", "pop", "signals",
     },
-    "sqs": {"queues", "cloudwatch", "ecs", "publish"},
+    "sqs": {"queues", "cloudwatch", "ecs", "publish", "derived"},
     "clock": {"databases", "ntp"},
 }  # fmt: skip

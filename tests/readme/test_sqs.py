@@ -80,7 +80,7 @@ def test_the_policies_are_enough(world: World) -> None:
     changes: dict[str, Any] = {"prefix": None, "cloudwatch": {}, "publish": True, "discover": True}
     with watch(world, queues={"mail": queue}, **changes) as app:
         poll(app, source="sqs")
-        assert len(states(app, "sqs")) == 4
+        assert len(states(app, "sqs")) == 5
         for collector, state in states(app, "sqs").items():
             assert (collector, state.error, state.notes) == (collector, "", ())
 

@@ -22,8 +22,8 @@ def minute(hand: HandClock, ago: int) -> float:
 
 
 def polled(app: Any) -> None:
-    """One poll of both collectors, in their order."""
-    poll(app, "queues", "cloudwatch", source="sqs")
+    """One poll of those who ask and of the one who tells."""
+    poll(app, "queues", "cloudwatch", "derived", source="sqs")
 
 
 def test_the_age_is_cloudwatchs_while_something_is_ready(world: World, hand: HandClock) -> None:

@@ -11,22 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ... import queues
 from ...errors import SourceError
-from ...model import Metric, Sample
+from ...model import Metric
 from ...source import Result
 from ...timing import Deadline
 from . import metrics, names, parts
 from .names import Place
 from .pace import MINUTE, WINDOW, seconds_per_job
-from .session import Session
+from .session import Age, Measured, Session
 
 NAMESPACE = "AWS/SQS"
 AGE, SENT, DELETED = "ApproximateAgeOfOldestMessage", "NumberOfMessagesSent", "NumberOfMessagesDeleted"
 STATISTICS = {AGE: "Maximum", SENT: "Sum", DELETED: "Sum"}
 MOST_QUERIES = 500  # in one request
 SETTLED = 120  # seconds after which a minute's number is taken to be complete
-TOO_OLD = 180  # seconds; an age that is of longer ago is not shown
 LONGEST_GAP = 3 * 3600  # seconds that are made up for after a time without answers
 
 Minutes = Mapping[int, float]  # Unix time at which a minute began → its number
@@ -43,6 +41,7 @@ class Past(NamedTuple):
 class Raw(NamedTuple):
     """What a poll brought."""
 
+    mono: float
     wall: float
     asked: frozenset[str]  # queues
     numbers: Mapping[tuple[str, str], Minutes]  # by queue and name in CloudWatch
@@ -54,7 +53,7 @@ class CloudWatch:
     """One GetMetricData for the queues of each region."""
 
     name = "cloudwatch"
-    metrics: tuple[Metric, ...] = (queues.OLDEST_JOB_AGE, metrics.SENT, metrics.DELETED)
+    metrics: tuple[Metric, ...] = (metrics.SENT, metrics.DELETED)
 
     def __init__(self, session: Session, interval: float) -> None:
         self.session, self.interval = session, interval
@@ -62,20 +61,15 @@ class CloudWatch:
         self.past = Past(None, {}, {})
 
     def fetch(self, deadline: Deadline) -> Raw:
-        wall, asking = self.session.clock.wall(), parts.asking(deadline)
-        try:
-            answers, failures = self.asker.each(
-                self._requests(), lambda request, left: self._numbers(*request, wall, left), asking
-            )
-            if failures and not answers:
-                raise parts.whole(failures)
-        except SourceError:
-            self.session.ages_are_told = False
-            raise
-        self.session.ages_are_told = True
+        asking, mono, wall = parts.asking(deadline), self.session.clock.mono(), self.session.clock.wall()
+        answers, failures = self.asker.each(
+            self._requests(), lambda request, left: self._numbers(*request, wall, left), asking
+        )
+        if failures and not answers:
+            raise parts.whole(failures)
         numbers = {key: minutes for answer in answers.values() for key, minutes in answer.items()}
         asked = frozenset(queue for _, together in answers for queue in together)
-        return Raw(wall, asked, numbers, tuple(failures), self.past)
+        return Raw(mono, wall, asked, numbers, tuple(failures), self.past)
 
     def _requests(self) -> list[tuple[Place, tuple[str, ...]]]:
         """The queues to ask for in each request, by where it goes."""
@@ -134,26 +128,19 @@ class CloudWatch:
             }
 
         self.past = Past(max(since, until), counted(SENT, raw.past.sent), counted(DELETED, raw.past.deleted))
-        paces = {queue: self._pace(queue, raw, until) for queue in raw.asked}
-        self.session.seconds_per_job = {queue: pace for queue, pace in paces.items() if pace is not None}
+        self.session.measured = Measured(raw.mono, dict(self._ages(raw)), dict(self._paces(raw, until)))
         for queue in sorted(raw.asked):
-            yield from self._age(queue, raw.numbers[queue, AGE], now)
             yield metrics.SENT(self.past.sent[queue], self.session.name, queue)
             yield metrics.DELETED(self.past.deleted[queue], self.session.name, queue)
         yield from parts.told(raw.failures)
 
-    def _pace(self, queue: str, raw: Raw, until: int) -> float | None:
-        return seconds_per_job(self.session.history, queue, raw.numbers[queue, DELETED], until)
+    def _ages(self, raw: Raw) -> Iterator[tuple[str, Age]]:
+        for queue in raw.asked:
+            if ages := raw.numbers[queue, AGE]:
+                yield queue, Age(max(ages) + MINUTE, ages[max(ages)])
 
-    def _age(self, queue: str, ages: Minutes, now: float) -> Iterator[Sample]:
-        """
-        CloudWatch's age counts messages in flight as well, so with ready ones it is an upper bound.
-
-        With none ready it says nothing, and nobody waits.
-        """
-        ready = self.session.recent().ready.get(queue)
-        newest = max(ages, default=None)
-        if ready == 0:
-            yield queues.OLDEST_JOB_AGE(0, self.session.name, queue)
-        elif ready and newest is not None and now - (newest + MINUTE) <= TOO_OLD:
-            yield queues.OLDEST_JOB_AGE(ages[newest], self.session.name, queue)
+    def _paces(self, raw: Raw, until: int) -> Iterator[tuple[str, float]]:
+        for queue in raw.asked:
+            pace = seconds_per_job(self.session.history, queue, raw.numbers[queue, DELETED], until)
+            if pace is not None:
+                yield queue, pace

@@ -112,7 +112,7 @@ class Ecs:
             for queue in self.queues[where]:
                 yield from self._tasks(queue, tasks)
                 if queue in counts.ready:
-                    backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono)
+                    backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono, counts.wall)
                     backlogs[queue] = backlog
                     yield metrics.BACKLOG(backlog.per_task, self.session.name, queue)
                 idle = self.idle[where]
@@ -127,7 +127,9 @@ class Ecs:
         yield metrics.PENDING(tasks.pending, *at)
         yield metrics.DEPLOYMENTS(tasks.deployments, *at)
         target = self.session.settings.target_wait_of(queue)
-        pace = self.session.settings.of(queue).seconds_per_job or self.session.seconds_per_job.get(queue)
+        pace = self.session.settings.of(queue).seconds_per_job or self.session.recently_measured().seconds_per_job.get(
+            queue
+        )
         if target is not None and pace is not None:
             yield metrics.ACCEPTABLE(target / pace, *at)
 

@@ -43,7 +43,7 @@ class Publish:
         fresh = {
             queue: backlog
             for queue, backlog in self.session.backlogs.items()
-            if backlog.counted > max(young, self.told.get(queue, young))
+            if backlog.mono > max(young, self.told.get(queue, young))
         }
         by_place: dict[Place, list[str]] = {}
         for queue in fresh:
@@ -58,7 +58,7 @@ class Publish:
         if failures and not done:
             raise parts.whole(failures)
         published = {queue: fresh[queue] for place in done for queue in by_place[place]}
-        self.told |= {queue: backlog.counted for queue, backlog in published.items()}
+        self.told |= {queue: backlog.mono for queue, backlog in published.items()}
         return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures))
 
     def _datum(self, queue: str, backlog: float, at: datetime) -> dict[str, Any]:

@@ -27,7 +27,6 @@ class Raw(NamedTuple):
     answers: Mapping[str, Queue]
     dead: Mapping[str, Queue]  # dead-letter queues by ARN
     failures: tuple[SourceError, ...]
-    requests: Mapping[tuple[str, str], int]
     dropped: int  # queues that earlier answers had too many
 
 
@@ -37,7 +36,6 @@ class Queues:
     name = "queues"
     metrics: tuple[Metric, ...] = (
         queues.JOBS,
-        queues.OLDEST_JOB_AGE,
         queues.RETRY_AFTER,
         queues.TARGET_WAIT,
         queues.QUEUES,
@@ -45,7 +43,6 @@ class Queues:
         metrics.QUEUE_INFO,
         metrics.DEAD_LETTERS,
         metrics.DEAD_LETTER_INFO,
-        metrics.REQUESTS,
     )
 
     def __init__(self, session: Session) -> None:
@@ -71,8 +68,7 @@ class Queues:
         answers = {queue: answer for queue, answer in found.items() if answer is not None}
         watched = {queue: url for queue, url in watched.items() if queue in answers or queue not in found}
         dead, unseen = self._dead_letters(watched, answers, asking)
-        requests = self.session.aws.requests.counts()
-        return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), requests, self.dropped)
+        return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), self.dropped)
 
     def _whole(self, failures: list[SourceError]) -> SourceError:
         """The failure of all. If credentials are refused in every place, the next question looks for others."""
@@ -165,13 +161,11 @@ class Queues:
         own = {name: together[0] for name, together in by_name.items() if name != queues.OTHER}
         if any(shown.get(queue) != queue for queue in raw.watched.keys() - raw.answers.keys()):
             by_name.pop(queues.OTHER, None)  # a sum without one of its parts is wrong
-        self._tell(raw, own)
+        self._tell(raw, by_name, shown)
         self.dropped = raw.dropped + len(answers) - len(own)
         name = self.session.name
         yield queues.QUEUES(len(raw.watched) - len(buried), name)
         yield queues.DROPPED(self.dropped, name, self.name, "queue")
-        for (operation, outcome), count in raw.requests.items():
-            yield metrics.REQUESTS(count, name, operation, outcome)
         for queue, together in by_name.items():
             yield from self._jobs(queue, together)
             yield from self._dead(queue, together, raw)
@@ -179,11 +173,12 @@ class Queues:
             yield from self._kind(queue, answer)
         yield from parts.told(raw.failures)
 
-    def _tell(self, raw: Raw, own: Mapping[str, Queue]) -> None:
-        """Tell the other collectors what there is."""
-        ready = {queue: answer.ready for queue, answer in own.items()}
-        reserved = {queue: answer.reserved for queue, answer in own.items()}
-        self.session.addresses = {queue: self.urls.get(raw.watched[queue], raw.watched[queue]) for queue in own}
+    def _tell(self, raw: Raw, by_name: Mapping[str, list[Queue]], shown: Mapping[str, str]) -> None:
+        """Tell the other collectors what there is; of those that did not answer, where they are."""
+        ready = {name: sum(each.ready for each in together) for name, together in by_name.items()}
+        reserved = {name: sum(each.reserved for each in together) for name, together in by_name.items()}
+        addresses = {queue: self.urls.get(url, url) for queue, url in raw.watched.items()}
+        self.session.addresses = {queue: url for queue, url in addresses.items() if shown.get(queue) == queue}
         self.session.tell(Counts(raw.mono, raw.wall, ready, reserved))
 
     def _jobs(self, queue: str, together: list[Queue]) -> Iterator[Sample]:
@@ -194,8 +189,6 @@ class Queues:
             ("reserved", [each.reserved for each in together]),
         ):
             yield queues.JOBS(sum(counts), *at, state)
-        if not self.session.ages_are_told and not any(each.ready for each in together):
-            yield queues.OLDEST_JOB_AGE(0, *at)
 
     def _kind(self, queue: str, answer: Queue) -> Iterator[Sample]:
         at = (self.session.name, queue)
