@@ -106,6 +106,7 @@ class Ecs:
         self.idle = {
             where: (*raw.idle.get(where, ()), idle_tasks(tasks.running, self.queues[where], counts))[-IDLE_POLLS:]
             for where, tasks in raw.services.items()
+            if counts.ready.keys() >= {*self.queues[where]}  # else nobody knows, and it begins anew
         }
         backlogs: dict[str, Backlog] = {}
         for where, tasks in raw.services.items():
@@ -115,8 +116,8 @@ class Ecs:
                     backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono, counts.wall)
                     backlogs[queue] = backlog
                     yield metrics.BACKLOG(backlog.per_task, self.session.name, queue)
-                idle = self.idle[where]
-                yield metrics.IDLE_TASKS(min(idle) if len(idle) == IDLE_POLLS else 0, self.session.name, queue)
+                if len(idle := self.idle.get(where, ())) == IDLE_POLLS:
+                    yield metrics.IDLE_TASKS(min(idle), self.session.name, queue)
         self.session.backlogs = backlogs
         yield from parts.told(raw.failures)
 
@@ -158,6 +159,6 @@ def _is_of(failure: Mapping[str, Any], service: str) -> bool:
 
 def idle_tasks(running: int, together: Sequence[str], counts: Counts) -> int:
     """Tasks of a service that hold no job, although more are ready than it has tasks."""
-    ready = sum(counts.ready.get(queue, 0) for queue in together)
-    held = sum(counts.reserved.get(queue, 0) for queue in together)
+    ready = sum(counts.ready[queue] for queue in together)
+    held = sum(counts.reserved[queue] for queue in together)
     return max(0, running - held) if ready > running else 0

@@ -61,7 +61,7 @@ BACKLOG = Metric(
 IDLE_TASKS = Metric(
     "laravel_queue_ecs_idle_tasks",
     "Tasks without a job at each of the last three polls although more jobs were ready than there are tasks: "
-    "of a FIFO queue, too few message groups have messages.",
+    "of a FIFO queue, too few message groups have messages. Absent until three polls knew all of the service's queues.",
     QUEUE,
     limit=Limit(0, "{value:task} without a job while jobs are ready", "LaravelQueueFifoStuck"),
 )
