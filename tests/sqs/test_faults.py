@@ -235,3 +235,43 @@ def test_when_the_time_is_over_what_was_answered_stands(four: World) -> None:
         assert ready(app) == {"exports": 1, "mail": None, "orders": None, "reports": None}
         assert value(app, "source_errors_total", collector="queues", reason="timeout") == 3
         assert state(app, "queues", "sqs").duration < 2
+
+
+ODD: tuple[Any, ...] = ("-5", "9" * 30, "9" * 5000, "", None, [])
+SOUND: dict[str, Any] = {
+    "ApproximateNumberOfMessages": "0",
+    "ApproximateNumberOfMessagesNotVisible": "0",
+    "ApproximateNumberOfMessagesDelayed": "0",
+    "VisibilityTimeout": "30",
+    "QueueArn": "arn:aws:sqs:eu-west-1:123456789012:mail",
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer"),
+    [
+        *(("GetQueueAttributes", {"Attributes": SOUND | {"ApproximateNumberOfMessages": odd}}) for odd in ODD),
+        ("GetQueueAttributes", {"Attributes": SOUND | {"RedrivePolicy": "[]"}}),
+        ("GetQueueAttributes", {"Attributes": SOUND | {"RedrivePolicy": "{"}}),
+        ("GetQueueAttributes", {"Attributes": []}),
+        ("GetQueueAttributes", {}),
+        ("GetQueueUrl", {"QueueUrl": "mail"}),
+        ("GetQueueUrl", {}),
+        ("ListQueues", {"QueueUrls": ["ftp://queue"]}),
+        ("ListQueues", {"QueueUrls": "mail"}),
+        ("DescribeServices", {"services": [{"serviceName": "mail", "runningCount": -1}]}),
+        ("DescribeServices", {"services": [{"serviceName": "mail", "runningCount": "many"}]}),
+        ("DescribeServices", {"services": "mail"}),
+        ("DescribeServices", {"failures": "mail"}),
+    ],
+    ids=lambda given: str(given)[:80],
+)
+def test_odd_answers_are_malformed(four: World, operation: str, answer: dict[str, Any]) -> None:
+    """Whatever an answer of 200 OK holds, it is malformed by name, and no bug of ours with a traceback."""
+    four.cloud.mood = about(operation, "", ("200 OK", answer))
+    queue = {"ecs": {"cluster": "workers", "service": "mail"}}
+    with watch(four, prefix=None, queues={"mail": queue}, discover="x") as app:
+        poll(app, source="sqs")
+        collector = "ecs" if operation == "DescribeServices" else "queues"
+        assert value(app, "source_errors_total", collector=collector, reason="malformed") == 1
+        assert value(app, "source_errors_total", collector=collector, reason="unexpected") == 0

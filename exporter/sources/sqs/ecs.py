@@ -9,7 +9,8 @@ from ...errors import SourceError
 from ...model import Metric, Sample
 from ...source import Result
 from ...timing import Deadline
-from . import metrics, parts
+from . import errors, metrics, parts
+from .attributes import count
 from .names import Place
 from .session import Backlog, Counts, Session
 
@@ -138,19 +139,15 @@ class Ecs:
 def read(where: Where, answer: Mapping[str, Any]) -> Tasks:
     """One service of an answer. One that is missing or was deleted has not no tasks: raises `SourceError`."""
     called = f"service {where.service} of the cluster {where.cluster}"
-    for service in answer.get("services", []):
-        if where.service in (service.get("serviceName"), service.get("serviceArn")):
-            if service.get("status") == "INACTIVE":
-                raise SourceError("not_found", f"{called} was deleted")
-            try:
-                running, desired, pending = (
-                    int(service[f"{state}Count"]) for state in ("running", "desired", "pending")
-                )
+    with errors.reading("DescribeServices"):
+        for service in answer.get("services", []):
+            if where.service in (service.get("serviceName"), service.get("serviceArn")):
+                if service.get("status") == "INACTIVE":
+                    raise SourceError("not_found", f"{called} was deleted")
+                running, desired, pending = (count(service[f"{state}Count"]) for state in STATES)
                 return Tasks(running, desired, pending, len(service.get("deployments", [])))
-            except (KeyError, TypeError, ValueError):
-                raise SourceError("malformed", f"{called}: its tasks are not said") from None
-    why = next((f.get("reason", "?") for f in answer.get("failures", []) if _is_of(f, where.service)), "not mentioned")
-    raise SourceError("not_found", f"{called}: {why}")
+        whys = (each.get("reason", "?") for each in answer.get("failures", []) if _is_of(each, where.service))
+        raise SourceError("not_found", f"{called}: {next(whys, 'not mentioned')}")
 
 
 def _is_of(failure: Mapping[str, Any], service: str) -> bool:

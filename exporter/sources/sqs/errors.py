@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any
 
@@ -15,15 +16,10 @@ from botocore.parsers import ResponseParserError
 from ...errors import Reason, SourceError
 
 LONGEST = 300  # characters of a message
-ODD = (
-    ResponseParserError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    LookupError,
-    ArithmeticError,
-)  # raised where an answer has no shape
-ANY = (aws.BotoCoreError, aws.ClientError, OSError, RuntimeError, *ODD)  # what a request may raise
+ODD = (  # raised where an answer has no shape
+    ResponseParserError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RuntimeError,
+)  # fmt: skip
+ANY = (aws.BotoCoreError, aws.ClientError, OSError, *ODD)  # what a request may raise
 
 BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
     (r"RequestTimeTooSkewed|RequestExpired|RequestInTheFuture", "auth"),
@@ -42,8 +38,8 @@ BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
 CREDENTIALS = (
     aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError, aws.MetadataRetrievalError,
     aws.ProfileNotFound, aws.UnknownCredentialError, aws.SSOError, aws.ConfigParseError, aws.ConfigNotFound,
-    RuntimeError,  # those that were renewed have ended, too
 )  # fmt: skip
+ENDED_AGAIN = "Credentials were refreshed, but"  # as botocore's RuntimeError says
 PRINTING = (aws.CredentialRetrievalError, aws.MetadataRetrievalError)
 CLOCK = re.compile(r"TooSkewed|RequestExpired|InTheFuture|Signature expired|Signature not yet current")
 ENDED = re.compile(r"ExpiredToken|MissingAuthenticationToken")  # codes that are not about one place or one service
@@ -61,7 +57,7 @@ def request_failed(error: BaseException) -> SourceError:
     """Why there is no answer."""
     if isinstance(error, aws.ClientError):
         return refused(error.response, error.operation_name)
-    if isinstance(error, CREDENTIALS):
+    if isinstance(error, CREDENTIALS) or str(error).startswith(ENDED_AGAIN):
         return SourceError("auth", retrieval_failed(error), unreachable=True)
     reason: Reason = next(
         (reason for cause in causes(error) for kind, reason in BY_CLASS if isinstance(cause, kind)), "unexpected"
@@ -69,6 +65,15 @@ def request_failed(error: BaseException) -> SourceError:
     if reason == "malformed":  # botocore would repeat the answer, which may be one with credentials
         return SourceError(reason, "the answer cannot be read")
     return SourceError(reason, one_line(error))
+
+
+@contextmanager
+def reading(answer: str) -> Iterator[None]:
+    """What an answer of an odd shape makes us stumble over in here is a `SourceError`, and no fault of ours."""
+    try:
+        yield
+    except ODD:
+        raise SourceError("malformed", f"{answer}: the answer is not what it should be") from None
 
 
 def retrieval_failed(error: BaseException) -> str:

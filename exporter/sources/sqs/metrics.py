@@ -23,13 +23,15 @@ DEAD_LETTER_INFO = Metric(
 )
 SENT = Metric(
     "laravel_queue_sqs_messages_sent_total",
-    "Messages sent, as CloudWatch has counted them a few minutes ago; since the exporter started.",
+    "Messages sent since the exporter started, as CloudWatch has each minute two minutes after its end. "
+    "What CloudWatch learns of a minute later than that is lost.",
     QUEUE,
     "counter",
 )
 DELETED = Metric(
     "laravel_queue_sqs_messages_deleted_total",
-    "Messages deleted: jobs done, or given up; as CloudWatch has counted them a few minutes ago, since the start.",
+    "Messages deleted since the exporter started: jobs done, or given up; as CloudWatch has each minute two minutes "
+    "after its end. What CloudWatch learns of a minute later than that is lost.",
     QUEUE,
     "counter",
 )

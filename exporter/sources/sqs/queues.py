@@ -105,7 +105,7 @@ class Queues:
         urls: list[str] = []
         while True:
             page = self.session.ask("sqs", place, "ListQueues", asking, **how)
-            urls += page.get("QueueUrls", [])
+            urls += map(_url, page.get("QueueUrls", []))
             if not page.get("NextToken"):
                 return urls
             how["NextToken"] = page["NextToken"]
@@ -125,7 +125,7 @@ class Queues:
         url = self.urls.get(address, address)
         if not names.is_url(url):
             answer = self.session.ask("sqs", place, "GetQueueUrl", deadline, QueueName=address)
-            url = self.urls[address] = str(answer.get("QueueUrl"))
+            url = self.urls[address] = _url(answer.get("QueueUrl"))
         answer = self.session.ask("sqs", place, "GetQueueAttributes", deadline, QueueUrl=url, AttributeNames=["All"])
         return read(answer.get("Attributes", {}))
 
@@ -209,3 +209,10 @@ class Queues:
         expected = {each.dead_letter_arn for each in together if each.dead_letters and not each.foreign}
         if expected and expected <= raw.dead.keys():
             yield metrics.DEAD_LETTERS(sum(raw.dead[arn].messages for arn in expected), *at)
+
+
+def _url(said: object) -> str:
+    """A queue's URL. Raises `SourceError`."""
+    if not isinstance(said, str) or not names.is_url(said):
+        raise SourceError("malformed", "the answer has no URL of a queue")
+    return said
