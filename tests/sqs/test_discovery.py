@@ -168,6 +168,7 @@ def test_a_thousand_failures_are_ten_and_the_rest(world: World) -> None:
         notes = state(app, "queues", "sqs").notes
         assert len(notes) == 11
         assert notes[-1] == "permission: 101 more"
+        assert value(app, "source_errors_total", collector="queues", reason="permission") == 111
         assert value(app, "queues", connection="sqs") == 200
 
 
@@ -206,3 +207,27 @@ def test_the_dead_letters_of_other_are_no_partial_sum(world: World, hand: HandCl
     assert dead_letters() == [10]
     world.cloud.mood = lambda asked: error("AccessDenied") if "/dead1" in asked.body else None
     assert dead_letters() == []
+
+
+def test_a_queue_between_two_others_is_a_queue(world: World) -> None:
+    """What fails in one goes to a second that has workers, and from there to a third, where nobody works."""
+    world.queue("dead", 3)
+    for name, there, messages in (("again", "dead", 2), ("mail", "again", 1)):
+        policy = {"deadLetterTargetArn": f"arn:aws:sqs:eu-west-1:123456789012:{there}", "maxReceiveCount": 3}
+        world.queue(name, messages, RedrivePolicy=policy)
+    with watch(world, discover="true") as app:
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"mail": 1, "again": 2}
+        assert value(app, "sqs_dead_letter_messages", queue="again") == 3
+
+
+def test_a_url_of_the_same_name_elsewhere_hides_no_queue(world: World) -> None:
+    """Only a queue that is named by its name alone is the same as a found one of that name."""
+    world.queue("reports", 7)
+    world.queue("mail", 1)
+    elsewhere = f"{world.aws.url}/999999999999/reports"
+    with watch(world, discover="true", queues={elsewhere: {}, "mail": {}}) as app:
+        world.cloud.mood = lambda asked: error("AccessDenied") if "999999999999" in asked.body else None
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"reports": 7, "mail": 1}
+        assert value(app, "queues", connection="sqs") == 3

@@ -229,11 +229,12 @@ def test_a_queue_without_an_answer_leaves_time_for_the_others(four: World) -> No
 def test_when_the_time_is_over_what_was_answered_stands(four: World) -> None:
     """Queues that there was no time left for fail as a timeout; those before them are shown."""
     with watch(four, queues={name: {} for name in FOUR}, timeout="2s") as app:
-        poll(app, "queues", source="sqs")
+        poll(app, "queues", source="sqs")  # on a busy machine the first question may take too long
+        before = value(app, "source_errors_total", collector="queues", reason="timeout") or 0
         four.cloud.delay = lambda asked: 0.0 if "/exports" in asked.body else 3.0
         poll(app, "queues", source="sqs")
         assert ready(app) == {"exports": 1, "mail": None, "orders": None, "reports": None}
-        assert value(app, "source_errors_total", collector="queues", reason="timeout") == 3
+        assert value(app, "source_errors_total", collector="queues", reason="timeout") == before + 3
         assert state(app, "queues", "sqs").duration < 2
 
 

@@ -112,10 +112,12 @@ def whole(failures: Sequence[SourceError], *, everywhere: bool = False) -> Sourc
 
 
 def told(failures: Sequence[SourceError]) -> Iterator[SourceError]:
-    """The failures of parts, the first few by name and all others together: nobody reads a thousand lines."""
+    """The failures of parts, each to be counted; the first few are named, as nobody reads a thousand lines."""
     yield from failures[:MOST_TOLD]
-    for reason, more in Counter(failure.reason for failure in failures[MOST_TOLD:]).items():
-        yield SourceError(reason, f"{more} more")
+    rest = failures[MOST_TOLD:]
+    more = Counter(failure.reason for failure in rest)
+    for failure in rest:
+        yield SourceError(failure.reason, f"{more[failure.reason]} more")
 
 
 def of(part: str, failure: SourceError) -> SourceError:

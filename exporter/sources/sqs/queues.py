@@ -89,7 +89,8 @@ class Queues:
             return failures
         urls = lists[begins]
         found = {names.unsuffixed(names.sqs_name(url), self.settings.suffix): url for url in urls}
-        here = {*self.named.values(), *map(names.sqs_name, self.named.values())}
+        by_name = {names.sqs_name(address) for queue, address in self.named.items() if not names.is_url(queue)}
+        here = by_name.union(self.named.values())
         self.found = {q: url for q, url in found.items() if q and not {url, names.sqs_name(url)} & here}
         if not urls:
             none = f"no queue has a name that begins with {begins!r}" if begins else "there is no queue"
@@ -151,7 +152,11 @@ class Queues:
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
         targets = {answer.dead_letter_arn for answer in raw.answers.values()}
-        buried = {q for q, answer in raw.answers.items() if answer.arn in targets and q not in self.named}
+        buried = {  # one whose messages go on to yet another queue has workers of its own
+            queue
+            for queue, answer in raw.answers.items()
+            if answer.arn in targets and not answer.dead_letter_arn and queue not in self.named
+        }
         answers = {queue: answer for queue, answer in raw.answers.items() if queue not in buried}
         sizes = {queue: answer.messages for queue, answer in answers.items() if queue not in self.named}
         shown = self.session.remembered.shown(sizes, now)
