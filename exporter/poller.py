@@ -115,6 +115,7 @@ class Poller:
         turn.costs.append(turn.took)
         notes = [result for result in results if isinstance(result, Note)]
         parts = [result for result in results if isinstance(result, SourceError)]
+        texts = (*(note.text for note in notes), *(f"{part.reason}: {part}" for part in parts))
         withheld = any(note.withholds for note in notes)
         was, interval = turn.state, self._interval(turn)
         turn.due = began + interval
@@ -122,7 +123,7 @@ class Poller:
             was,
             interval=interval,
             samples=tuple(r for r in results if isinstance(r, Sample)),
-            notes=tuple(self.hide(text) for text in (*(n.text for n in notes), *(f"{p.reason}: {p}" for p in parts))),
+            notes=tuple(dict.fromkeys(map(self.hide, texts))),
             taken_at=self.clock.wall(),
             # Looking more closely for a while makes a number no less believable.
             good_until=float("-inf") if withheld else began + BELIEF * max(interval, was.configured_interval),

@@ -16,7 +16,7 @@ from exporter.demo.fargate.aws import EcsService
 from exporter.demo.fargate.incidents import INCIDENTS
 from exporter.sources.sqs import cloudwatch, publish
 from exporter.sources.sqs.aws import OPERATIONS
-from exporter.sources.sqs.settings import Sqs
+from exporter.sources.sqs.settings import EACH_MINUTE, Sqs
 
 from ..sqs.cloud import World, error
 from ..sqs.conftest import credentials, world
@@ -80,7 +80,7 @@ def test_the_policies_are_enough(world: World) -> None:
     changes: dict[str, Any] = {"prefix": None, "cloudwatch": {}, "publish": True, "discover": True}
     with watch(world, queues={"mail": queue}, **changes) as app:
         poll(app, source="sqs")
-        assert len(states(app, "sqs")) == 4
+        assert len(states(app, "sqs")) == 5
         for collector, state in states(app, "sqs").items():
             assert (collector, state.error, state.notes) == (collector, "", ())
 
@@ -92,7 +92,7 @@ def test_costs_are_computed_from_the_default_intervals(tmp_path: Path) -> None:
     polls = DAYS * 86400 / settings.interval
     looks = DAYS * 86400 / settings.cloudwatch.interval
     requests, numbers = 2 * QUEUES * polls, QUEUES * len(cloudwatch.STATISTICS) * looks
-    published = DAYS * 86400 / publish.EACH_MINUTE
+    published = DAYS * 86400 / EACH_MINUTE
     assert f"= {requests:,.0f} |" in text
     assert f"{QUEUES} queues × {len(cloudwatch.STATISTICS)} numbers × {looks:,.0f} = {numbers:,.0f} |" in text
     costs = [requests * 0.40 / 1e6, 0, numbers * 0.01 / 1e3, published * 0.01 / 1e3, QUEUES * 0.30]

@@ -119,6 +119,12 @@ def test_case_68_only_a_name_needs_a_region() -> None:
         ("queues: {mail.fifo.fifo: }", "queues.mail.fifo.fifo: expected a queue's name"),
         ("queues: {}", "queues: expected at least one queue, or discover"),
         ("queues: {m: }\n    publish: true", "publish: expected a queue with ecs"),
+        (
+            "queues: {m: {ecs: {cluster: c, service: s}}}\n    publish: true\n    interval: 2m",
+            "interval: expected 60s or less with publish",
+        ),
+        ("queues: {m: }\n    endpoint_url: http://h/1#part", "endpoint_url: expected a URL such as https://"),
+        ("queues: {m: }\n    endpoint_url: http://h/1?", "endpoint_url: expected a URL such as https://"),
         (f"queues: {{m: , '{PREFIX}/m': }}", f"queues.'{PREFIX}/m': expected once, but it is the same queue as 'm'"),
         ("queues: {m: }\n    region: Ireland", "region: expected a region such as eu-west-1"),
         ("queues: {m: }\n    role_arn: admin", "role_arn: expected a role's ARN such as arn:aws:iam::123456789012:"),
@@ -164,6 +170,30 @@ def test_a_job_that_takes_longer_than_its_worker_is_doubtful() -> None:
     (doubt,) = sqs(f"{ONE}    queues: {{mail: {queue}}}\n").doubts()
     assert str(doubt).startswith("queues.mail.timeout: expected more than the 90s of seconds_per_job")
     assert list(sqs(f"{ONE}    queues: {{mail: {queue.replace('90', '9')}}}\n").doubts()) == []
+
+
+@pytest.mark.parametrize(
+    ("prefix", "more", "doubtful"),
+    [
+        ("http://127.0.0.1:4566/000000000000", "", True),
+        ("http://127.0.0.1:4566/000000000000", "cloudwatch: null", False),
+        ("http://127.0.0.1:4566/000000000000", "endpoint_url: http://127.0.0.1:4566", False),
+        ("https://sqs.eu-west-1.amazonaws.com/123456789012", "", False),
+        ("https://vpce-0a1b-c2d3.sqs.us-east-1.vpce.amazonaws.com/123456789012", "", False),
+    ],
+)
+def test_an_endpoint_of_sqs_alone_is_doubtful(prefix: str, more: str, doubtful: bool) -> None:
+    """Queues of LocalStack beside metrics of a real account: the prefix is for SQS, all else asks AWS."""
+    text = f"connections:\n  sqs:\n    driver: sqs\n    region: eu-west-1\n    prefix: {prefix}\n    {more}\n"
+    doubts = [str(doubt) for doubt in sqs(f"{text}    queues: {{mail: }}\n").doubts()]
+    assert [doubt.partition(":")[0] for doubt in doubts] == ["endpoint_url"] * doubtful
+
+
+def test_an_endpoint_in_the_environment_is_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever sets AWS's own variables for endpoints knows where the others are asked."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:4566")
+    text = "connections: {sqs: {driver: sqs, region: eu-west-1, prefix: 'http://127.0.0.1:4566/1', queues: {mail: }}}"
+    assert list(sqs(text).doubts()) == []
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from exporter.status import report
 
 from ..world import HandClock, poll, state, value
-from .cloud import World, error
+from .cloud import Answer, Asked, World, error
 from .watching import watch
 
 AGE, SENT, DELETED = "ApproximateAgeOfOldestMessage", "NumberOfMessagesSent", "NumberOfMessagesDeleted"
@@ -22,8 +23,8 @@ def minute(hand: HandClock, ago: int) -> float:
 
 
 def polled(app: Any) -> None:
-    """One poll of both collectors, in their order."""
-    poll(app, "queues", "cloudwatch", source="sqs")
+    """One poll of those who ask and of the one who tells."""
+    poll(app, "queues", "cloudwatch", "derived", source="sqs")
 
 
 def test_the_age_is_cloudwatchs_while_something_is_ready(world: World, hand: HandClock) -> None:
@@ -145,3 +146,110 @@ def test_what_once_prints_has_the_age(world: World, hand: HandClock) -> None:
     with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
         app.pollers[0].poll_all()
         assert value(app, "oldest_job_age_seconds", queue="mail") == 7
+
+
+def test_a_clock_that_was_ahead_stops_no_counter(world: World, hand: HandClock) -> None:
+    """The clock goes an hour ahead and comes back: what is sent from then on is counted as before."""
+    world.queue("mail")
+    hand.wall = hand.wall // 60 * 60 + 1
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        hand.wall += 3600
+        polled(app)
+        hand.wall -= 3600
+        polled(app)
+        before = value(app, "sqs_messages_sent_total", queue="mail")
+        assert before == 0
+        world.measured("mail", SENT, {minute(hand, -number): 10 for number in range(10)})
+        hand.pass_(720)
+        polled(app)
+        assert value(app, "sqs_messages_sent_total", queue="mail") == 100
+
+
+def test_a_small_step_back_counts_nothing_twice(world: World, hand: HandClock) -> None:
+    """NTP puts the clock back by ten seconds over the edge of a minute."""
+    world.queue("mail")
+    hand.wall = hand.wall // 60 * 60 + 1
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        world.measured("mail", SENT, {minute(hand, -number): 10 for number in range(10)})
+        for step in (360, -10, 20):
+            hand.wall += step
+            hand.mono += 60
+            polled(app)
+            assert value(app, "sqs_messages_sent_total", queue="mail") == 50
+
+
+def test_a_region_that_fails_keeps_its_totals(world: World, hand: HandClock) -> None:
+    """Each queue is counted from where it stopped: one region's failure loses nothing of it, and no total vanishes."""
+    far = "https://sqs.us-east-1.amazonaws.com/123456789012/mail"
+    hand.wall = hand.wall // 60 * 60 + 1
+    with watch(world, hand.clock, queues={"mail": {}, far: {}}, **ON) as app:
+        poll(app, "cloudwatch", source="sqs")
+        data = [
+            {
+                "MetricName": SENT,
+                "Dimensions": [{"Name": "QueueName", "Value": "mail"}],
+                "Timestamp": datetime.fromtimestamp(minute(hand, -number), UTC),
+                "Value": 10,
+            }
+            for number in range(20)
+        ]
+        with world.unseen():
+            for region in ("eu-west-1", "us-east-1"):
+                world.client("cloudwatch", region).put_metric_data(Namespace="AWS/SQS", MetricData=data)
+        for denied, near, totals in ((False, 40, 40), (True, 60, 40), (False, 80, 80)):
+            world.cloud.mood = lambda asked, denied=denied: (  # type: ignore[misc]
+                error("AccessDenied") if denied and "us-east-1" in asked.headers["authorization"] else None
+            )
+            hand.pass_(300 if near == 40 else 120)
+            poll(app, "cloudwatch", source="sqs")
+            assert value(app, "sqs_messages_sent_total", queue="mail") == near
+            assert value(app, "sqs_messages_sent_total", queue=far) == totals
+
+
+def answered(asked: Asked, **result: Any) -> Answer | None:
+    """The same result for each number that CloudWatch is asked for."""
+    if asked.operation != "GetMetricData":
+        return None
+    return "200 OK", {"MetricDataResults": [{"Id": f"q{n}", "Timestamps": [], "Values": []} | result for n in range(3)]}
+
+
+@pytest.mark.parametrize(("status", "reason"), [("InternalError", "connect"), ("Forbidden", "permission")])
+def test_an_empty_answer_that_is_an_error(world: World, hand: HandClock, status: str, reason: str) -> None:
+    """CloudWatch says 200 OK and that it could not: that is a failure, and what it missed is counted later."""
+    world.queue("mail")
+    hand.wall = hand.wall // 60 * 60 + 1
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        world.measured("mail", SENT, {minute(hand, -number): 10 for number in range(10)})
+        world.cloud.mood = lambda asked: answered(asked, StatusCode=status)
+        hand.pass_(360)
+        polled(app)
+        assert state(app, "cloudwatch", "sqs").reason == reason
+        world.cloud.well()
+        polled(app)
+        assert value(app, "sqs_messages_sent_total", queue="mail") == 50
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {"Id": "zzz"},
+        {"Timestamps": [1_800_000_000.0]},
+        {"Timestamps": [9e99], "Values": [1]},
+        {"Timestamps": [1_800_000_000.0], "Values": ["NaN"]},
+        {"Timestamps": [1_800_000_000.0], "Values": [-50]},
+        {"Timestamps": [1_800_000_000.0], "Values": [1e300]},
+        {"Timestamps": [1_800_000_000.0], "Values": [None]},
+        {"Timestamps": "today", "Values": "many"},
+    ],
+    ids=str,
+)
+def test_odd_numbers_are_malformed(world: World, result: dict[str, Any]) -> None:
+    """An answer that makes no sense is that, not a bug of ours, and spoils no total."""
+    world.queue("mail")
+    with watch(world, queues={"mail": {}}, **ON) as app:
+        world.cloud.mood = lambda asked: answered(asked, **result)
+        polled(app)
+        assert state(app, "cloudwatch", "sqs").reason == "malformed"

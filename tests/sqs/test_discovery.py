@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import json
 import logging
+import time
 from collections import Counter
 from typing import Any
 
 import pytest
+
+from exporter.model import Sample
+from exporter.sources.sqs import metrics
+from exporter.sources.sqs.queues import Queues
+from exporter.sources.sqs.session import Session
+from exporter.sources.sqs.settings import Sqs
+from exporter.timing import Deadline
 
 from ..world import HandClock, poll, series, state, value
 from .cloud import Answer, Asked, World, error
@@ -160,4 +168,66 @@ def test_a_thousand_failures_are_ten_and_the_rest(world: World) -> None:
         notes = state(app, "queues", "sqs").notes
         assert len(notes) == 11
         assert notes[-1] == "permission: 101 more"
+        assert value(app, "source_errors_total", collector="queues", reason="permission") == 111
         assert value(app, "queues", connection="sqs") == 200
+
+
+def test_other_is_no_partial_sum(world: World) -> None:
+    """While one of the queues that are `other` does not answer, neither its jobs nor its dead letters are told."""
+    account = Account(world.aws.prefix, [f"q{number:03}" for number in range(120)])
+    account.ready.update(dict.fromkeys(account.names, 2) | dict.fromkeys(account.names[100:], 1))
+    world.cloud.mood = account
+    with watch(world, discover="q", timeout="30s") as app:
+        poll(app, "queues", source="sqs")
+        assert value(app, "jobs", queue="other", state="ready") == 20
+        for silent, shown in (("/q110", None), ("/q010", 20), ("/q999", 20)):
+            world.cloud.mood = lambda asked, silent=silent: (  # type: ignore[misc]
+                error("AccessDenied") if silent in asked.body else account(asked)
+            )
+            poll(app, "queues", source="sqs")
+            assert value(app, "jobs", queue="other", state="ready") == shown
+            assert value(app, "jobs", queue="q000", state="ready") == 2
+
+
+def test_the_dead_letters_of_other_are_no_partial_sum(world: World, hand: HandClock) -> None:
+    """One dead-letter queue that may not be asked for: how many there are in all is not known."""
+    for number in range(2):
+        world.queue(f"dead{number}", 5)
+        policy = {"deadLetterTargetArn": f"arn:aws:sqs:eu-west-1:123456789012:dead{number}", "maxReceiveCount": 3}
+        world.queue(f"q{number}", RedrivePolicy=policy)
+    settings = Sqs(driver="sqs", region="eu-west-1", prefix=world.aws.prefix, endpoint_url=world.aws.url, discover="q")
+    session = Session("sqs", settings)
+    session.remembered.most = 0
+    collector = Queues(session)
+
+    def dead_letters() -> list[float]:
+        said = collector.measure(collector.fetch(Deadline(time.monotonic() + 5)), hand.wall)
+        return [each.value for each in said if isinstance(each, Sample) and each.metric is metrics.DEAD_LETTERS]
+
+    assert dead_letters() == [10]
+    world.cloud.mood = lambda asked: error("AccessDenied") if "/dead1" in asked.body else None
+    assert dead_letters() == []
+
+
+def test_a_queue_between_two_others_is_a_queue(world: World) -> None:
+    """What fails in one goes to a second that has workers, and from there to a third, where nobody works."""
+    world.queue("dead", 3)
+    for name, there, messages in (("again", "dead", 2), ("mail", "again", 1)):
+        policy = {"deadLetterTargetArn": f"arn:aws:sqs:eu-west-1:123456789012:{there}", "maxReceiveCount": 3}
+        world.queue(name, messages, RedrivePolicy=policy)
+    with watch(world, discover="true") as app:
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"mail": 1, "again": 2}
+        assert value(app, "sqs_dead_letter_messages", queue="again") == 3
+
+
+def test_a_url_of_the_same_name_elsewhere_hides_no_queue(world: World) -> None:
+    """Only a queue that is named by its name alone is the same as a found one of that name."""
+    world.queue("reports", 7)
+    world.queue("mail", 1)
+    elsewhere = f"{world.aws.url}/999999999999/reports"
+    with watch(world, discover="true", queues={elsewhere: {}, "mail": {}}) as app:
+        world.cloud.mood = lambda asked: error("AccessDenied") if "999999999999" in asked.body else None
+        poll(app, "queues", source="sqs")
+        assert ready(app.exposition.page("text")) == {"reports": 7, "mail": 1}
+        assert value(app, "queues", connection="sqs") == 3

@@ -10,7 +10,7 @@ from exporter.demo.fargate.aws import EcsService
 from exporter.status import report
 
 from ..world import HandClock, poll, state, value
-from .cloud import World, error
+from .cloud import Asked, World, about, error
 from .watching import watch
 
 WORKER = {"ecs": {"cluster": "workers", "service": "mail"}}
@@ -155,3 +155,24 @@ def test_seconds_per_job_are_measured(world: World, hand: HandClock) -> None:
             poll(app, source="sqs")
             hand.pass_(60)
         assert value(app, "acceptable_backlog_per_task", queue="mail") == pytest.approx(10)
+
+
+def test_idle_tasks_are_not_told_where_a_queue_is_unknown(world: World) -> None:
+    """One of two queues of a service may not be asked: what it holds is unknown, so nobody says that tasks idle."""
+    world.queue("mail", 10)
+    url = world.queue("exports", 5)
+    world.aws.ecs.services["workers", "mail"] = EcsService(5, 5)
+    for _ in range(5):
+        world.receive(url)
+    with watch(world, queues={"mail": WORKER, "exports": WORKER}) as app:
+        shown = []
+        for denied in (False, False, False, True, True, True, False, False, False):
+            world.cloud.mood = about("GetQueueAttributes", "/exports", error("AccessDenied")) if denied else well
+            poll(app, source="sqs")
+            shown.append(value(app, "ecs_idle_tasks", queue="mail"))
+        assert shown == [None, None, 0, None, None, None, None, None, 0]
+        assert value(app, "ecs_running_tasks", queue="mail") == 5
+
+
+def well(_asked: Asked) -> None:
+    """A cloud that is well."""

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from exporter.demo.fargate.aws import CREDENTIALS
 from exporter.errors import Reason
 
 from ..world import poll, state, value
@@ -53,7 +55,7 @@ def test_case_57_one_queue_hides_none(four: World, answer: Answer, reason: Reaso
     """Cases 57, 60: of four queues one is denied, throttled or gone: three are fine, the reason is counted for one."""
     four.cloud.mood = about("GetQueueAttributes", "/mail", answer)
     with watch(four, queues={name: {} for name in FOUR}) as app:
-        poll(app, "queues", source="sqs")
+        poll(app, "queues", "derived", source="sqs")
         assert ready(app) == {"exports": 1, "mail": None, "orders": 1, "reports": 1}
         assert value(app, "source_up", collector="queues") == 1
         assert value(app, "source_errors_total", collector="queues", reason=reason) == 1
@@ -97,16 +99,84 @@ def test_when_all_queues_fail_the_collector_fails(four: World) -> None:
      "InvalidSignatureException", "SignatureDoesNotMatch", "MissingAuthenticationToken", "IncompleteSignature"],
 )  # fmt: skip
 def test_refused_credentials_are_refused_for_all(four: World, code: str) -> None:
-    """One request is enough to know; what AWS says to it is not repeated, as it may quote the signed request."""
+    """
+    Where every queue refuses them, everybody's login has failed; one that says they have ended is enough.
+
+    What AWS says to it is not repeated, as it may quote the signed request.
+    """
     four.cloud.mood = lambda asked: error(code, "The Canonical String should have been 'x-amz-security-token:s3cret'")
     with watch(four, queues={name: {} for name in FOUR}, cloudwatch={}) as app:
         app.pollers[0].poll_all()
-        assert four.cloud.operations() == ["GetQueueAttributes"]
+        assert four.cloud.operations() == ["GetQueueAttributes"] * (1 if "Expired" in code or "Missing" in code else 4)
         for collector in ("queues", "cloudwatch"):
             said = state(app, collector, "sqs")
             assert (said.up, said.reason) == (False, "auth")
             assert code in said.error
             assert "s3cret" not in said.error
+
+
+@pytest.mark.parametrize("code", ["InvalidClientTokenId", "UnrecognizedClientException", "OptInRequired"])
+def test_a_region_that_is_not_enabled_hides_no_other(four: World, code: str) -> None:
+    """There credentials are refused that are good everywhere else: one queue's trouble, and the session stays."""
+    four.cloud.mood = about("GetQueueAttributes", "/mail", error(code))
+    with watch(four, queues={name: {} for name in FOUR}) as app:
+        poll(app, source="sqs")
+        assert ready(app) == {"exports": 1, "mail": None, "orders": 1, "reports": 1}
+        assert value(app, "source_errors_total", collector="queues", reason="auth") == 1
+
+
+@pytest.mark.parametrize("code", ["ExpiredToken", "InvalidClientTokenId"])
+def test_rotated_credentials_are_found(four: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, code: str) -> None:
+    """A file of credentials that is written anew is read anew once the old ones are refused, without a restart."""
+    file = tmp_path / "credentials"
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(file))
+
+    def write(key: str) -> None:
+        file.write_text(f"[default]\naws_access_key_id = {key}\naws_secret_access_key = x\n")
+
+    write("AKIAOLD")
+    with watch(four, queues={name: {} for name in FOUR}) as app:
+        poll(app, source="sqs")
+        four.cloud.mood = lambda asked: error(code) if "AKIAOLD" in asked.headers["authorization"] else None
+        write("AKIANEW")
+        for up in (False, True):
+            poll(app, "queues", source="sqs")
+            assert state(app, "queues", "sqs").up is up
+
+
+@pytest.mark.parametrize("script", ["echo s3cret >&2; exit 1", "echo s3cret", 'echo \'{"Version": "s3cret"}\''])
+def test_what_a_credential_process_prints_is_not_told(
+    four: World, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, script: str
+) -> None:
+    """It may have printed half of a secret when it failed."""
+    for name in CREDENTIALS:
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "print").write_text(f"#!/bin/sh\n{script}\n")
+    (tmp_path / "print").chmod(0o755)
+    (tmp_path / "config").write_text(f"[default]\ncredential_process = {tmp_path / 'print'}\n")
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "config"))
+    with watch(four, queues={"mail": {}}) as app:
+        poll(app, "queues", source="sqs")
+        said = state(app, "queues", "sqs")
+        assert said.reason in ("auth", "malformed")
+        assert "s3cret" not in said.error
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [error("RequestTimeTooSkewed"), error("InvalidSignatureException", "Signature expired: 20260101 is now earlier")],
+    ids=str,
+)
+def test_a_wrong_clock_is_named(four: World, answer: Answer) -> None:
+    """AWS refuses what was signed minutes ago: the login fails because of our clock, and the message says so."""
+    four.cloud.mood = lambda asked: answer
+    with watch(four, queues={"mail": {}}) as app:
+        poll(app, "queues", source="sqs")
+        said = state(app, "queues", "sqs")
+        assert said.reason == "auth"
+        assert said.error.endswith("the clock of this machine is wrong by minutes")
 
 
 def test_no_credentials_at_all(four: World, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -124,7 +194,7 @@ def test_a_throttled_request_is_tried_again(four: World) -> None:
     refusals = [error("ThrottlingException"), error("ThrottlingException")]
     four.cloud.mood = lambda asked: refusals.pop() if refusals and "/mail" in asked.body else None
     with watch(four, queues={name: {} for name in FOUR}) as app:
-        poll(app, "queues", source="sqs")
+        poll(app, "queues", "derived", source="sqs")
         assert set(ready(app).values()) == {1}
         assert state(app, "queues", "sqs").notes == ()
         assert value(app, "aws_requests_total", operation="GetQueueAttributes", outcome="throttled") == 2
@@ -159,9 +229,50 @@ def test_a_queue_without_an_answer_leaves_time_for_the_others(four: World) -> No
 def test_when_the_time_is_over_what_was_answered_stands(four: World) -> None:
     """Queues that there was no time left for fail as a timeout; those before them are shown."""
     with watch(four, queues={name: {} for name in FOUR}, timeout="2s") as app:
-        poll(app, "queues", source="sqs")
+        poll(app, "queues", source="sqs")  # on a busy machine the first question may take too long
+        before = value(app, "source_errors_total", collector="queues", reason="timeout") or 0
         four.cloud.delay = lambda asked: 0.0 if "/exports" in asked.body else 3.0
         poll(app, "queues", source="sqs")
         assert ready(app) == {"exports": 1, "mail": None, "orders": None, "reports": None}
-        assert value(app, "source_errors_total", collector="queues", reason="timeout") == 3
+        assert value(app, "source_errors_total", collector="queues", reason="timeout") == before + 3
         assert state(app, "queues", "sqs").duration < 2
+
+
+ODD: tuple[Any, ...] = ("-5", "9" * 30, "9" * 5000, "", None, [])
+SOUND: dict[str, Any] = {
+    "ApproximateNumberOfMessages": "0",
+    "ApproximateNumberOfMessagesNotVisible": "0",
+    "ApproximateNumberOfMessagesDelayed": "0",
+    "VisibilityTimeout": "30",
+    "QueueArn": "arn:aws:sqs:eu-west-1:123456789012:mail",
+}
+
+
+@pytest.mark.parametrize(
+    ("operation", "answer"),
+    [
+        *(("GetQueueAttributes", {"Attributes": SOUND | {"ApproximateNumberOfMessages": odd}}) for odd in ODD),
+        ("GetQueueAttributes", {"Attributes": SOUND | {"RedrivePolicy": "[]"}}),
+        ("GetQueueAttributes", {"Attributes": SOUND | {"RedrivePolicy": "{"}}),
+        ("GetQueueAttributes", {"Attributes": []}),
+        ("GetQueueAttributes", {}),
+        ("GetQueueUrl", {"QueueUrl": "mail"}),
+        ("GetQueueUrl", {}),
+        ("ListQueues", {"QueueUrls": ["ftp://queue"]}),
+        ("ListQueues", {"QueueUrls": "mail"}),
+        ("DescribeServices", {"services": [{"serviceName": "mail", "runningCount": -1}]}),
+        ("DescribeServices", {"services": [{"serviceName": "mail", "runningCount": "many"}]}),
+        ("DescribeServices", {"services": "mail"}),
+        ("DescribeServices", {"failures": "mail"}),
+    ],
+    ids=lambda given: str(given)[:80],
+)
+def test_odd_answers_are_malformed(four: World, operation: str, answer: dict[str, Any]) -> None:
+    """Whatever an answer of 200 OK holds, it is malformed by name, and no bug of ours with a traceback."""
+    four.cloud.mood = about(operation, "", ("200 OK", answer))
+    queue = {"ecs": {"cluster": "workers", "service": "mail"}}
+    with watch(four, prefix=None, queues={"mail": queue}, discover="x") as app:
+        poll(app, source="sqs")
+        collector = "ecs" if operation == "DescribeServices" else "queues"
+        assert value(app, "source_errors_total", collector=collector, reason="malformed") == 1
+        assert value(app, "source_errors_total", collector=collector, reason="unexpected") == 0

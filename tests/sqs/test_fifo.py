@@ -42,7 +42,7 @@ def test_concurrency_is_the_lower_of_groups_and_tasks(world: World, groups: int,
 
 def test_idle_tasks_are_told_after_three_polls(world: World) -> None:
     """Tasks without a job while jobs are ready: chance at one poll, too few groups at three."""
-    assert value(polled(world, 1, times=2), "ecs_idle_tasks", queue="orders.fifo") == 0
+    assert value(polled(world, 1, times=2), "ecs_idle_tasks", queue="orders.fifo") is None
     world.reset()
     (finding,) = report(polled(world, 1).board, runbooks=("LaravelQueueFifoStuck",)).findings
     assert (finding.where, finding.says) == ("sqs/orders.fifo", "2 tasks without a job while jobs are ready")

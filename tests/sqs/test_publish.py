@@ -95,3 +95,19 @@ def test_who_only_looks_writes_nothing(world: World) -> None:
     once.poll_once()
     assert value(once, "backlog_per_task", queue="mail") == 4
     assert "PutMetricData" not in world.cloud.operations()
+
+
+def test_a_number_is_published_with_the_time_of_its_counting(world: World, hand: HandClock) -> None:
+    """Between counting and telling lie seconds; after two minutes it is the past, and nobody scales by that."""
+    working(world)
+    with watch(world, hand.clock, **ON) as app:
+        poll(app, "queues", "ecs", source="sqs")
+        counted = hand.wall
+        hand.pass_(100)
+        poll(app, "publish", source="sqs")
+        (body,) = (asked.body for asked in world.cloud.asked if asked.operation == "PutMetricData")
+        assert str(int(counted)) in body or datetime.fromtimestamp(counted, UTC).strftime("%Y-%m-%dT%H:%M:%S") in body
+        poll(app, "queues", "ecs", source="sqs")
+        hand.pass_(121)
+        poll(app, "publish", source="sqs")
+        assert world.cloud.operations().count("PutMetricData") == 1

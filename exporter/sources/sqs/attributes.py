@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from ...errors import SourceError
-from . import names
+from . import errors, names
 
-READY, DELAYED, RESERVED = (f"ApproximateNumberOfMessages{state}" for state in ("", "Delayed", "NotVisible"))
+COUNTS = (*(f"ApproximateNumberOfMessages{state}" for state in ("", "Delayed", "NotVisible")), "VisibilityTimeout")
 
 
 class Queue(NamedTuple):
@@ -46,13 +46,16 @@ class Queue(NamedTuple):
         return own is not None and other is not None and own.account != other.account
 
 
+MOST = 10**15  # of anything that is counted
+
+
 def read(attributes: Mapping[str, str]) -> Queue:
     """The attributes as a queue. One that is missing is no zero: raises `SourceError`."""
-    policy = attributes.get("RedrivePolicy") or "{}"
-    try:
-        ready, delayed, reserved, visibility = (
-            int(attributes[name]) for name in (READY, DELAYED, RESERVED, "VisibilityTimeout")
-        )
+    with errors.reading("GetQueueAttributes"):
+        for name in (*COUNTS, "QueueArn"):
+            if name not in attributes:
+                raise SourceError("malformed", f"the answer has no attribute {name!r}")
+        ready, delayed, reserved, visibility = (count(attributes[name]) for name in COUNTS)
         return Queue(
             ready=ready,
             delayed=delayed,
@@ -61,9 +64,12 @@ def read(attributes: Mapping[str, str]) -> Queue:
             arn=attributes["QueueArn"],
             deduplication_scope=attributes.get("DeduplicationScope", ""),
             throughput_limit=attributes.get("FifoThroughputLimit", ""),
-            dead_letter_arn=str(json.loads(policy).get("deadLetterTargetArn", "")),
+            dead_letter_arn=str(json.loads(attributes.get("RedrivePolicy") or "{}").get("deadLetterTargetArn", "")),
         )
-    except KeyError as missing:
-        raise SourceError("malformed", f"the answer has no attribute {missing}") from None
-    except (ValueError, TypeError, AttributeError):
-        raise SourceError("malformed", "an attribute is not what it should be") from None
+
+
+def count(said: object) -> int:
+    """A number of things. Raises `ValueError` or `TypeError` if it cannot be."""
+    if not isinstance(said, (int, str)) or not 0 <= (number := int(said)) <= MOST:
+        raise ValueError
+    return number

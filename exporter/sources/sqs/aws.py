@@ -1,5 +1,5 @@
 """
-Requests to AWS: within a deadline, repeated where that may help, and counted one by one.
+Requests to AWS: within a deadline, and counted one by one.
 
 botocore takes a time limit for connecting and for each read, but none for a request: a name
 server, the search for credentials or a peer that drips may take longer. So each request runs
@@ -9,8 +9,6 @@ in a thread that can be left behind.
 from __future__ import annotations
 
 import logging
-import random
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from threading import Lock, Thread
@@ -28,10 +26,7 @@ from .names import Place
 from .role import Role
 from .settings import Sqs
 
-TRIES = 3  # of one request
-FIRST_PAUSE = 0.2  # seconds at most before the second; twice that before the third
-WORTH_A_TRY: tuple[Reason, ...] = ("throttled", "connect", "timeout")
-MOST_LEFT_BEHIND = 8  # requests without an end, before no new one is begun
+MOST_LEFT_BEHIND = 4  # requests of one service in one place without an end, before no new one is begun there
 
 OPERATIONS = (
     "GetQueueAttributes", "GetQueueUrl", "ListQueues", "GetMetricData", "PutMetricData", "DescribeServices",
@@ -105,38 +100,40 @@ class Service(NamedTuple):
 class Aws:
     """The clients of one account, made when they are needed first."""
 
-    def __init__(
-        self,
-        settings: Sqs,
-        roll: Callable[[], float] = random.random,
-        rest: Callable[[float], object] = time.sleep,
-    ) -> None:
-        self.settings, self.roll, self.rest = settings, roll, rest
+    def __init__(self, settings: Sqs) -> None:
+        self.settings = settings
         self.requests = Requests()
         self._lock = Lock()
         self._session: botocore.session.Session | None = None
         self._clients: dict[Service, Any] = {}
-        self._left_behind: list[Request] = []
+        self._left_behind: dict[Service, list[Request]] = {}
         # They would log signed requests, answers of STS, and a traceback for each failure that we tell in a line.
         for library in ("botocore", "urllib3"):
             logging.getLogger(library).setLevel(logging.CRITICAL)
 
     def ask(self, service: Service, operation: str, deadline: Deadline, **parameters: Any) -> dict[str, Any]:
-        """
-        The answer to a request, sent up to three times.
-
-        Between two tries lies a random pause, so that those who were throttled together do not
-        come back together. Raises `SourceError`.
-        """
-        for attempt in range(1, TRIES + 1):
-            try:
-                return self._ask_once(service, operation, deadline, parameters)
-            except SourceError as failure:
-                pause = self.roll() * FIRST_PAUSE * 2 ** (attempt - 1)
-                if attempt == TRIES or failure.reason not in WORTH_A_TRY or pause >= deadline.at - deadline.mono():
-                    raise
-            self.rest(pause)
-        raise AssertionError("the last try returns or raises")
+        """The answer to one request. Raises `SourceError`."""
+        left = deadline.left()
+        behind = [request for request in self._left_behind.get(service, ()) if request.is_alive()]
+        self._left_behind[service] = behind
+        if len(behind) >= MOST_LEFT_BEHIND:
+            raise SourceError("timeout", f"{operation}: too many requests are still without an answer")
+        request = Request(lambda: getattr(self._client(service), xform_name(operation))(**parameters))
+        request.start()
+        request.join(left)
+        if request.is_alive():
+            behind.append(request)
+            raise SourceError("timeout", f"{operation}: no answer in time")
+        if isinstance(request.error, errors.ODD):  # botocore tells nobody of an answer that it cannot read
+            self.requests.add(operation, FAILED)
+        if request.error is not None:
+            failure = errors.request_failed(request.error)
+            if failure.unreachable:
+                self.close()  # so that credentials are looked for anew
+            raise failure from None
+        if request.answer is None:  # the log says what broke
+            raise SourceError("unexpected", f"{operation}: the request ended without an answer")
+        return request.answer
 
     def close(self) -> None:
         """Close the connections; the next request opens new ones."""
@@ -144,27 +141,6 @@ class Aws:
             clients, self._clients, self._session = list(self._clients.values()), {}, None
         for client in clients:
             client.close()
-
-    def _ask_once(
-        self, service: Service, operation: str, deadline: Deadline, parameters: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        left = deadline.left()
-        self._left_behind = [request for request in self._left_behind if request.is_alive()]
-        if len(self._left_behind) >= MOST_LEFT_BEHIND:
-            raise SourceError("timeout", f"{operation}: too many requests are still without an answer")
-        request = Request(lambda: getattr(self._client(service), xform_name(operation))(**parameters))
-        request.start()
-        request.join(left)
-        if request.is_alive():
-            self._left_behind.append(request)
-            raise SourceError("timeout", f"{operation}: no answer in time")
-        if isinstance(request.error, errors.ODD):  # botocore tells nobody of an answer that it cannot read
-            self.requests.add(operation, FAILED)
-        if request.error is not None:
-            raise errors.request_failed(request.error) from None
-        if request.answer is None:  # the log says what broke
-            raise SourceError("unexpected", f"{operation}: the request ended without an answer")
-        return request.answer
 
     def _client(self, service: Service) -> Any:
         with self._lock:

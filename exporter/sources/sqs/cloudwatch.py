@@ -11,70 +11,73 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from ... import queues
 from ...errors import SourceError
-from ...model import Metric, Sample
+from ...model import Metric
 from ...source import Result
 from ...timing import Deadline
-from . import metrics, names, parts
+from . import errors, metrics, names, parts
 from .names import Place
 from .pace import MINUTE, WINDOW, seconds_per_job
-from .session import Session
+from .session import Age, Measured, Session
 
 NAMESPACE = "AWS/SQS"
 AGE, SENT, DELETED = "ApproximateAgeOfOldestMessage", "NumberOfMessagesSent", "NumberOfMessagesDeleted"
 STATISTICS = {AGE: "Maximum", SENT: "Sum", DELETED: "Sum"}
 MOST_QUERIES = 500  # in one request
 SETTLED = 120  # seconds after which a minute's number is taken to be complete
-TOO_OLD = 180  # seconds; an age that is of longer ago is not shown
 LONGEST_GAP = 3 * 3600  # seconds that are made up for after a time without answers
 
+MOST = 1e15  # no queue has seen more messages, nor seconds
+WELL = ("Complete", "PartialData")  # what is said of a number's minutes
+
 Minutes = Mapping[int, float]  # Unix time at which a minute began → its number
+Numbers = Mapping[str, Minutes]  # by name in CloudWatch
 
 
-class Past(NamedTuple):
-    """What has been counted so far."""
+class Counted(NamedTuple):
+    """What has been counted of one queue so far."""
 
-    until: int | None  # Unix time
-    sent: Mapping[str, float]
-    deleted: Mapping[str, float]
+    until: int  # Unix time
+    sent: float
+    deleted: float
 
 
 class Raw(NamedTuple):
     """What a poll brought."""
 
+    mono: float
     wall: float
-    asked: frozenset[str]  # queues
-    numbers: Mapping[tuple[str, str], Minutes]  # by queue and name in CloudWatch
+    wanted: frozenset[str]  # queues
+    answers: Mapping[str, Numbers]
     failures: tuple[SourceError, ...]
-    past: Past
+    past: Mapping[str, Counted]
 
 
 class CloudWatch:
     """One GetMetricData for the queues of each region."""
 
     name = "cloudwatch"
-    metrics: tuple[Metric, ...] = (queues.OLDEST_JOB_AGE, metrics.SENT, metrics.DELETED)
+    metrics: tuple[Metric, ...] = (metrics.SENT, metrics.DELETED)
 
     def __init__(self, session: Session, interval: float) -> None:
         self.session, self.interval = session, interval
-        self.past = Past(None, {}, {})
+        self.asker = parts.Asker[tuple[Place, tuple[str, ...]]]()
+        self.past: Mapping[str, Counted] = {}
 
     def fetch(self, deadline: Deadline) -> Raw:
-        wall, asking = self.session.clock.wall(), parts.asking(deadline)
-        try:
-            answers, failures = parts.each(
-                self._requests(), lambda request, left: self._numbers(*request, wall, left), asking
-            )
-            if failures and not answers:
-                raise parts.whole(failures)
-        except SourceError:
-            self.session.ages_are_told = False
-            raise
-        self.session.ages_are_told = True
-        numbers = {key: minutes for answer in answers.values() for key, minutes in answer.items()}
-        asked = frozenset(queue for _, together in answers for queue in together)
-        return Raw(wall, asked, numbers, tuple(failures), self.past)
+        asking, mono, wall = parts.asking(deadline), self.session.clock.mono(), self.session.clock.wall()
+        requests = self._requests()
+        said, failures = self.asker.each(requests, lambda request, left: self._numbers(*request, wall, left), asking)
+        answers: dict[str, Numbers] = {}
+        for queue, answer in (each for together in said.values() for each in together.items()):
+            if isinstance(answer, SourceError):
+                failures.append(answer)
+            else:
+                answers[queue] = answer
+        if failures and not answers:
+            raise parts.whole(failures)
+        wanted = frozenset(queue for _, together in requests for queue in together)
+        return Raw(mono, wall, wanted, answers, tuple(failures), self.past)
 
     def _requests(self) -> list[tuple[Place, tuple[str, ...]]]:
         """The queues to ask for in each request, by where it goes."""
@@ -90,30 +93,35 @@ class CloudWatch:
 
     def _numbers(
         self, place: Place, together: tuple[str, ...], wall: float, deadline: Deadline
-    ) -> dict[tuple[str, str], Minutes]:
-        """The numbers of each minute for these queues."""
+    ) -> Mapping[str, Numbers | SourceError]:
+        """The numbers of each minute for these queues; why there are none for one of them."""
         queries = {
             f"q{n}": (queue, name) for n, (queue, name) in enumerate((q, m) for q in together for m in STATISTICS)
         }
         how: dict[str, Any] = {
             "MetricDataQueries": [self._query(id_, *query) for id_, query in queries.items()],
-            "StartTime": datetime.fromtimestamp(self._since(wall), UTC),
+            "StartTime": datetime.fromtimestamp(self._since(together, wall), UTC),
             "EndTime": datetime.fromtimestamp(wall, UTC),
         }
-        found: dict[tuple[str, str], dict[int, float]] = {query: {} for query in queries.values()}
+        found: dict[str, dict[str, dict[int, float]]] = {queue: {name: {} for name in STATISTICS} for queue in together}
+        refused: dict[str, SourceError] = {}
         while True:
             page = self.session.ask("cloudwatch", place, "GetMetricData", deadline, **how)
-            for result in page.get("MetricDataResults", []):
-                minutes = (int(at.timestamp()) for at in result.get("Timestamps", []))
-                found[queries[result["Id"]]].update(zip(minutes, result.get("Values", []), strict=False))
+            with errors.reading("GetMetricData"):
+                for result in page.get("MetricDataResults", []):
+                    queue, name = queries[result["Id"]]
+                    found[queue][name] |= minutes(result)
+                    if (status := result.get("StatusCode", WELL[0])) not in WELL:
+                        failure = errors.refused({"Error": {"Code": status}}, "GetMetricData")
+                        refused[queue] = parts.of(queue, failure)
             if not page.get("NextToken"):
-                return dict(found)
+                return found | refused
             how["NextToken"] = page["NextToken"]
 
-    def _since(self, wall: float) -> float:
+    def _since(self, together: Iterable[str], wall: float) -> float:
         """From when on numbers are needed: those not counted yet, and those that a mean is made of."""
-        counted = wall if self.past.until is None else max(self.past.until, wall - LONGEST_GAP)
-        return min(counted, wall - SETTLED - WINDOW) // MINUTE * MINUTE
+        counted = min((self.past[queue].until for queue in together if queue in self.past), default=wall)
+        return min(max(counted, wall - LONGEST_GAP), wall - SETTLED - WINDOW) // MINUTE * MINUTE
 
     def _query(self, id_: str, queue: str, name: str) -> dict[str, Any]:
         address = self.session.addresses.get(queue) or self.session.settings.address_of(queue)
@@ -122,37 +130,44 @@ class CloudWatch:
         return {"Id": id_, "MetricStat": {"Metric": metric, "Period": MINUTE, "Stat": STATISTICS[name]}}
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        until = int((raw.wall - SETTLED) // MINUTE * MINUTE)
-        since = until if raw.past.until is None else raw.past.until
-
-        def counted(name: str, before: Mapping[str, float]) -> dict[str, float]:
-            return {
-                queue: before.get(queue, 0)
-                + sum(count for at, count in raw.numbers[queue, name].items() if since <= at < until)
-                for queue in raw.asked
-            }
-
-        self.past = Past(max(since, until), counted(SENT, raw.past.sent), counted(DELETED, raw.past.deleted))
-        paces = {queue: self._pace(queue, raw, until) for queue in raw.asked}
-        self.session.seconds_per_job = {queue: pace for queue, pace in paces.items() if pace is not None}
-        for queue in sorted(raw.asked):
-            yield from self._age(queue, raw.numbers[queue, AGE], now)
-            yield metrics.SENT(self.past.sent[queue], self.session.name, queue)
-            yield metrics.DELETED(self.past.deleted[queue], self.session.name, queue)
+        settled = int((raw.wall - SETTLED) // MINUTE * MINUTE)
+        before = {queue: counted for queue, counted in raw.past.items() if queue in raw.wanted}
+        self.past = before | {
+            queue: counted(before.get(queue, Counted(settled, 0, 0)), numbers, settled, raw.wall)
+            for queue, numbers in raw.answers.items()
+        }
+        self.session.measured = Measured(raw.mono, dict(self._ages(raw)), dict(self._paces(raw, settled)))
+        for queue, total in sorted(self.past.items()):
+            yield metrics.SENT(total.sent, self.session.name, queue)
+            yield metrics.DELETED(total.deleted, self.session.name, queue)
         yield from parts.told(raw.failures)
 
-    def _pace(self, queue: str, raw: Raw, until: int) -> float | None:
-        return seconds_per_job(self.session.history, queue, raw.numbers[queue, DELETED], until)
+    def _ages(self, raw: Raw) -> Iterator[tuple[str, Age]]:
+        for queue, numbers in raw.answers.items():
+            if ages := numbers[AGE]:
+                yield queue, Age(max(ages) + MINUTE, ages[max(ages)])
 
-    def _age(self, queue: str, ages: Minutes, now: float) -> Iterator[Sample]:
-        """
-        CloudWatch's age counts messages in flight as well, so with ready ones it is an upper bound.
+    def _paces(self, raw: Raw, until: int) -> Iterator[tuple[str, float]]:
+        for queue, numbers in raw.answers.items():
+            pace = seconds_per_job(self.session.history, queue, numbers[DELETED], until)
+            if pace is not None:
+                yield queue, pace
 
-        With none ready it says nothing, and nobody waits.
-        """
-        ready = self.session.recent().ready.get(queue)
-        newest = max(ages, default=None)
-        if ready == 0:
-            yield queues.OLDEST_JOB_AGE(0, self.session.name, queue)
-        elif ready and newest is not None and now - (newest + MINUTE) <= TOO_OLD:
-            yield queues.OLDEST_JOB_AGE(ages[newest], self.session.name, queue)
+
+def counted(before: Counted, numbers: Numbers, settled: int, wall: float) -> Counted:
+    """What has been counted with these numbers as well. Where the clock was put back, from there on."""
+    since = before.until if before.until <= wall else settled
+
+    def more(name: str) -> float:
+        return sum(count for at, count in numbers[name].items() if since <= at < settled)
+
+    return Counted(max(since, settled), before.sent + more(SENT), before.deleted + more(DELETED))
+
+
+def minutes(result: Mapping[str, Any]) -> dict[int, float]:
+    """The minutes of one result with their numbers. Raises an error of `errors.ODD`."""
+    at = [int(each.timestamp()) for each in result.get("Timestamps", [])]
+    values = [float(each) for each in result.get("Values", [])]
+    if not all(0 <= each <= MOST for each in values):
+        raise ValueError
+    return dict(zip(at, values, strict=True))

@@ -9,7 +9,8 @@ from ...errors import SourceError
 from ...model import Metric, Sample
 from ...source import Result
 from ...timing import Deadline
-from . import metrics, parts
+from . import errors, metrics, parts
+from .attributes import count
 from .names import Place
 from .session import Backlog, Counts, Session
 
@@ -59,6 +60,7 @@ class Ecs:
 
     def __init__(self, session: Session) -> None:
         self.session = session
+        self.asker = parts.Asker[tuple[Where, ...]]()
         self.interval = session.settings.interval
         self.queues: dict[Where, list[str]] = {}  # service → queues that it works on
         for queue, said in session.settings.queues.items():
@@ -69,7 +71,7 @@ class Ecs:
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        answers, failures = parts.each(self._requests(), self._described, asking)
+        answers, failures = self.asker.each(self._requests(), self._described, asking)
         services: dict[Where, Tasks] = {}
         for request, answer in answers.items():
             for where in request:
@@ -105,17 +107,18 @@ class Ecs:
         self.idle = {
             where: (*raw.idle.get(where, ()), idle_tasks(tasks.running, self.queues[where], counts))[-IDLE_POLLS:]
             for where, tasks in raw.services.items()
+            if counts.ready.keys() >= {*self.queues[where]}  # else nobody knows, and it begins anew
         }
         backlogs: dict[str, Backlog] = {}
         for where, tasks in raw.services.items():
             for queue in self.queues[where]:
                 yield from self._tasks(queue, tasks)
                 if queue in counts.ready:
-                    backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono)
+                    backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono, counts.wall)
                     backlogs[queue] = backlog
                     yield metrics.BACKLOG(backlog.per_task, self.session.name, queue)
-                idle = self.idle[where]
-                yield metrics.IDLE_TASKS(min(idle) if len(idle) == IDLE_POLLS else 0, self.session.name, queue)
+                if len(idle := self.idle.get(where, ())) == IDLE_POLLS:
+                    yield metrics.IDLE_TASKS(min(idle), self.session.name, queue)
         self.session.backlogs = backlogs
         yield from parts.told(raw.failures)
 
@@ -126,7 +129,9 @@ class Ecs:
         yield metrics.PENDING(tasks.pending, *at)
         yield metrics.DEPLOYMENTS(tasks.deployments, *at)
         target = self.session.settings.target_wait_of(queue)
-        pace = self.session.settings.of(queue).seconds_per_job or self.session.seconds_per_job.get(queue)
+        pace = self.session.settings.of(queue).seconds_per_job or self.session.recently_measured().seconds_per_job.get(
+            queue
+        )
         if target is not None and pace is not None:
             yield metrics.ACCEPTABLE(target / pace, *at)
 
@@ -134,19 +139,15 @@ class Ecs:
 def read(where: Where, answer: Mapping[str, Any]) -> Tasks:
     """One service of an answer. One that is missing or was deleted has not no tasks: raises `SourceError`."""
     called = f"service {where.service} of the cluster {where.cluster}"
-    for service in answer.get("services", []):
-        if where.service in (service.get("serviceName"), service.get("serviceArn")):
-            if service.get("status") == "INACTIVE":
-                raise SourceError("not_found", f"{called} was deleted")
-            try:
-                running, desired, pending = (
-                    int(service[f"{state}Count"]) for state in ("running", "desired", "pending")
-                )
+    with errors.reading("DescribeServices"):
+        for service in answer.get("services", []):
+            if where.service in (service.get("serviceName"), service.get("serviceArn")):
+                if service.get("status") == "INACTIVE":
+                    raise SourceError("not_found", f"{called} was deleted")
+                running, desired, pending = (count(service[f"{state}Count"]) for state in STATES)
                 return Tasks(running, desired, pending, len(service.get("deployments", [])))
-            except (KeyError, TypeError, ValueError):
-                raise SourceError("malformed", f"{called}: its tasks are not said") from None
-    why = next((f.get("reason", "?") for f in answer.get("failures", []) if _is_of(f, where.service)), "not mentioned")
-    raise SourceError("not_found", f"{called}: {why}")
+        whys = (each.get("reason", "?") for each in answer.get("failures", []) if _is_of(each, where.service))
+        raise SourceError("not_found", f"{called}: {next(whys, 'not mentioned')}")
 
 
 def _is_of(failure: Mapping[str, Any], service: str) -> bool:
@@ -155,6 +156,6 @@ def _is_of(failure: Mapping[str, Any], service: str) -> bool:
 
 def idle_tasks(running: int, together: Sequence[str], counts: Counts) -> int:
     """Tasks of a service that hold no job, although more are ready than it has tasks."""
-    ready = sum(counts.ready.get(queue, 0) for queue in together)
-    held = sum(counts.reserved.get(queue, 0) for queue in together)
+    ready = sum(counts.ready[queue] for queue in together)
+    held = sum(counts.reserved[queue] for queue in together)
     return max(0, running - held) if ready > running else 0

@@ -6,6 +6,7 @@ import re
 import socket
 import ssl
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.client import HTTPException
 from typing import Any
 
@@ -15,10 +16,13 @@ from botocore.parsers import ResponseParserError
 from ...errors import Reason, SourceError
 
 LONGEST = 300  # characters of a message
-ODD = (ResponseParserError, ValueError, TypeError, AttributeError, LookupError)  # raised where an answer has no shape
+ODD = (  # raised where an answer has no shape
+    ResponseParserError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RuntimeError,
+)  # fmt: skip
 ANY = (aws.BotoCoreError, aws.ClientError, OSError, *ODD)  # what a request may raise
 
 BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
+    (r"RequestTimeTooSkewed|RequestExpired|RequestInTheFuture", "auth"),
     (r"Throttl|TooManyRequests|RequestLimitExceeded|SlowDown|ServiceUnavailable|429|503", "throttled"),
     (
         r"Expired|InvalidClientTokenId|UnrecognizedClient|InvalidAccessKeyId|Signature|AuthenticationToken"
@@ -35,6 +39,10 @@ CREDENTIALS = (
     aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError, aws.MetadataRetrievalError,
     aws.ProfileNotFound, aws.UnknownCredentialError, aws.SSOError, aws.ConfigParseError, aws.ConfigNotFound,
 )  # fmt: skip
+ENDED_AGAIN = "Credentials were refreshed, but"  # as botocore's RuntimeError says
+PRINTING = (aws.CredentialRetrievalError, aws.MetadataRetrievalError)
+CLOCK = re.compile(r"TooSkewed|RequestExpired|InTheFuture|Signature expired|Signature not yet current")
+ENDED = re.compile(r"ExpiredToken|MissingAuthenticationToken")  # codes that are not about one place or one service
 BY_CLASS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Reason], ...] = (  # the first that fits
     (socket.gaierror, "dns"),
     (ConnectionRefusedError, "refused"),
@@ -49,14 +57,30 @@ def request_failed(error: BaseException) -> SourceError:
     """Why there is no answer."""
     if isinstance(error, aws.ClientError):
         return refused(error.response, error.operation_name)
-    if isinstance(error, CREDENTIALS):
-        return SourceError("auth", one_line(error), unreachable=True)
+    if isinstance(error, CREDENTIALS) or str(error).startswith(ENDED_AGAIN):
+        return SourceError("auth", retrieval_failed(error), unreachable=True)
     reason: Reason = next(
         (reason for cause in causes(error) for kind, reason in BY_CLASS if isinstance(cause, kind)), "unexpected"
     )
     if reason == "malformed":  # botocore would repeat the answer, which may be one with credentials
         return SourceError(reason, "the answer cannot be read")
     return SourceError(reason, one_line(error))
+
+
+@contextmanager
+def reading(answer: str) -> Iterator[None]:
+    """What an answer of an odd shape makes us stumble over in here is a `SourceError`, and no fault of ours."""
+    try:
+        yield
+    except ODD:
+        raise SourceError("malformed", f"{answer}: the answer is not what it should be") from None
+
+
+def retrieval_failed(error: BaseException) -> str:
+    """Why there are no credentials, without a word of what a program or a service printed in their place."""
+    if isinstance(error, PRINTING):
+        return f"no credentials could be had from {error.kwargs.get('provider', 'the metadata service')}"
+    return one_line(error)
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -71,16 +95,22 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def refused(response: Any, operation: str) -> SourceError:
-    """What an answer of AWS means that is an error. Credentials that are refused are so whatever else is asked."""
+    """
+    What an answer of AWS means that is an error.
+
+    Credentials that are refused may be so in one region only, that nobody has enabled: only
+    those that have ended, or that we could not get, are so whatever else is asked.
+    """
     said = response.get("Error", {})
     code, message = str(said.get("Code", "")), short(str(said.get("Message", "")))
     reason: Reason = next((reason for pattern, reason in BY_CODE if re.search(pattern, code)), "unexpected")
-    if operation == "AssumeRole" and reason in ("permission", "not_found", "malformed"):
-        reason = "auth"
+    ours = operation == "AssumeRole" and reason in ("auth", "permission", "not_found", "malformed")
+    if CLOCK.search(f"{code} {message}"):
+        reason, message = "auth", "the clock of this machine is wrong by minutes"
     elif reason == "auth":  # its message may quote the signed request, and with it a session's token
         message = "the credentials are refused"
-    said = ": ".join(part for part in (operation, code, message) if part)
-    return SourceError(reason, said, unreachable=reason == "auth")
+    words = ": ".join(part for part in (operation, code, message) if part)
+    return SourceError("auth" if ours else reason, words, unreachable=ours or bool(ENDED.search(code)))
 
 
 def one_line(error: BaseException) -> str:

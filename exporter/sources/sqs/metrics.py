@@ -23,13 +23,15 @@ DEAD_LETTER_INFO = Metric(
 )
 SENT = Metric(
     "laravel_queue_sqs_messages_sent_total",
-    "Messages sent, as CloudWatch has counted them a few minutes ago; since the exporter started.",
+    "Messages sent since the exporter started, as CloudWatch has each minute two minutes after its end. "
+    "What CloudWatch learns of a minute later than that is lost.",
     QUEUE,
     "counter",
 )
 DELETED = Metric(
     "laravel_queue_sqs_messages_deleted_total",
-    "Messages deleted: jobs done, or given up; as CloudWatch has counted them a few minutes ago, since the start.",
+    "Messages deleted since the exporter started: jobs done, or given up; as CloudWatch has each minute two minutes "
+    "after its end. What CloudWatch learns of a minute later than that is lost.",
     QUEUE,
     "counter",
 )
@@ -61,7 +63,7 @@ BACKLOG = Metric(
 IDLE_TASKS = Metric(
     "laravel_queue_ecs_idle_tasks",
     "Tasks without a job at each of the last three polls although more jobs were ready than there are tasks: "
-    "of a FIFO queue, too few message groups have messages.",
+    "of a FIFO queue, too few message groups have messages. Absent until three polls knew all of the service's queues.",
     QUEUE,
     limit=Limit(0, "{value:task} without a job while jobs are ready", "LaravelQueueFifoStuck"),
 )

@@ -62,11 +62,16 @@ def region_in(url: str) -> str | None:
     return next((label for label in host.split(".") if REGION.fullmatch(label)), None)
 
 
+def is_aws(url: str) -> bool:
+    """Whether this is at a host of AWS itself, a VPC endpoint included."""
+    return bool(PUBLIC.search(urlsplit(url).hostname or ""))
+
+
 def endpoint_in(url: str) -> str | None:
     """Where to ask for the queue, if that is not the public endpoint of its region: there Laravel asks, too."""
     parts = urlsplit(url)
     host = parts.hostname or ""
-    if PUBLIC.search(host) and PRIVATE not in host.split("."):
+    if is_aws(url) and PRIVATE not in host.split("."):
         return None
     return f"{parts.scheme}://{parts.netloc}"
 

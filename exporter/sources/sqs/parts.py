@@ -2,52 +2,122 @@
 
 from __future__ import annotations
 
+import random
+import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from typing import Generic, TypeVar
 
-from ...errors import SourceError
+from ...errors import Reason, SourceError
 from ...timing import Deadline
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
 MOST_TOLD = 10
+TRIES = 3  # of one part in one poll
+FIRST_PAUSE = 0.2  # seconds at most before the second round; twice that before the third
+WORTH_A_TRY: tuple[Reason, ...] = ("throttled", "connect", "timeout")
 ASKING = 0.9  # share of a poll's time for requests: what was answered by then must not come too late
+FAIR = 6  # who has had less than a sixth of it is not to blame for a timeout
 ONE = 3  # what is left of that time is shared among so many, so that one without an answer leaves some for the next
 
 
-def each(
-    parts: Iterable[Part], ask: Callable[[Part, Deadline], Answer], deadline: Deadline
-) -> tuple[dict[Part, Answer], list[SourceError]]:
+class Asker(Generic[Part]):
     """
-    The answer for each part that has one, and why the others have none.
+    Asks for all parts of a question, poll after poll.
 
-    Raises `SourceError` at once if it says that nobody else would get an answer either.
+    Everybody is asked once before anybody is asked again, so those who are throttled take no
+    time from the others. Who failed at the last poll comes last, who was not reached comes first.
     """
-    answers: dict[Part, Answer] = {}
-    failures: list[SourceError] = []
-    for part in parts:
-        try:
-            answers[part] = ask(part, deadline.share(ONE))
-        except SourceError as failure:
-            if failure.unreachable:
-                raise
-            failures.append(failure)
-    return answers, failures
+
+    def __init__(self, roll: Callable[[], float] = random.random, rest: Callable[[float], object] = time.sleep) -> None:
+        self.roll, self.rest = roll, rest
+        self.asked: dict[Part, None] = {}  # the one asked last at the end
+        self.failed: set[Part] = set()  # when they were asked last
+        self.fair = 0.0  # seconds
+
+    def each(
+        self,
+        parts: Iterable[Part],
+        ask: Callable[[Part, Deadline], Answer],
+        deadline: Deadline,
+        first: Container[Part] = (),
+    ) -> tuple[dict[Part, Answer], list[SourceError]]:
+        """
+        The answer of each part that has one, and why the others have none; the parts in `first` before others.
+
+        Between two rounds lies a random pause, so that those who were throttled together do not
+        come back together. Raises `SourceError` at once if it says that nobody else would get an
+        answer either.
+        """
+        order = turns = self._in_order(parts, first)
+        answers: dict[Part, Answer] = {}
+        failures: dict[Part, SourceError] = {}
+        self.fair = deadline.left() / FAIR
+        for attempt in range(TRIES):
+            turns = self._round(turns, ask, deadline, answers, failures)
+            pause = self.roll() * FIRST_PAUSE * 2**attempt
+            if not turns or attempt + 1 == TRIES or pause >= deadline.at - deadline.mono():
+                break
+            self.rest(pause)
+        return {part: answers[part] for part in order if part in answers}, [*failures.values()]
+
+    def _in_order(self, parts: Iterable[Part], first: Container[Part]) -> list[Part]:
+        wanted = dict.fromkeys(parts)
+        self.asked = {part: None for part in self.asked if part in wanted}
+        turn = {part: number for number, part in enumerate(self.asked, 1)}
+        self.failed &= wanted.keys()
+        return sorted(wanted, key=lambda part: (part in self.failed, part not in first, turn.get(part, 0)))
+
+    def _round(
+        self,
+        turns: Iterable[Part],
+        ask: Callable[[Part, Deadline], Answer],
+        deadline: Deadline,
+        answers: dict[Part, Answer],
+        failures: dict[Part, SourceError],
+    ) -> list[Part]:
+        """Ask each once, and note what comes of it. Those that are worth another try."""
+        again = []
+        for part in turns:
+            try:
+                given = (share := deadline.share(ONE)).left()
+            except SourceError as late:
+                failures.setdefault(part, late)
+                self.failed.discard(part)
+                continue
+            try:
+                answers[part] = ask(part, share)
+                failures.pop(part, None)
+                self.failed.discard(part)
+            except SourceError as failure:
+                if failure.unreachable:
+                    raise
+                failures.setdefault(part, failure)
+                if failure.reason == "timeout" and given < self.fair:
+                    continue
+                self.failed.add(part)
+                if failure.reason in WORTH_A_TRY and share.mono() < share.at:  # else it had its time
+                    again.append(part)
+            self.asked[part] = self.asked.pop(part, None)
+        return again
 
 
-def whole(failures: Sequence[SourceError]) -> SourceError:
-    """The failure of a question of which every part has failed."""
+def whole(failures: Sequence[SourceError], *, everywhere: bool = False) -> SourceError:
+    """The failure of a question of which every part has failed; `everywhere`: a question to every place."""
     others = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-    return SourceError(failures[0].reason, f"{failures[0]}{others}")
+    refused = everywhere and all(failure.reason == "auth" for failure in failures)
+    return SourceError(failures[0].reason, f"{failures[0]}{others}", unreachable=refused)
 
 
 def told(failures: Sequence[SourceError]) -> Iterator[SourceError]:
-    """The failures of parts, the first few by name and all others together: nobody reads a thousand lines."""
+    """The failures of parts, each to be counted; the first few are named, as nobody reads a thousand lines."""
     yield from failures[:MOST_TOLD]
-    for reason, more in Counter(failure.reason for failure in failures[MOST_TOLD:]).items():
-        yield SourceError(reason, f"{more} more")
+    rest = failures[MOST_TOLD:]
+    more = Counter(failure.reason for failure in rest)
+    for failure in rest:
+        yield SourceError(failure.reason, f"{more[failure.reason]} more")
 
 
 def of(part: str, failure: SourceError) -> SourceError:

@@ -12,10 +12,11 @@ from ...source import Result
 from ...timing import Deadline
 from . import metrics, names, parts
 from .names import Place
-from .session import Session
+from .session import Backlog, Session
+from .settings import EACH_MINUTE
 
 NAMESPACE, NAME, DIMENSION = "Custom/QueueWorker", "BacklogPerTask", "QueueName"
-EACH_MINUTE = 60.0  # seconds
+TOO_OLD = 120.0  # seconds; what was counted longer ago is not published
 
 
 class Raw(NamedTuple):
@@ -33,37 +34,40 @@ class Publish:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.interval = max(EACH_MINUTE, session.settings.interval)
+        self.asker = parts.Asker[Place]()
+        self.interval = EACH_MINUTE
         self.told: dict[str, float] = {}  # queue → when the jobs were counted whose backlog was published last
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        clock, young = self.session.clock, self.session.clock.mono() - self.session.settings.interval
+        young = self.session.clock.mono() - TOO_OLD
         fresh = {
             queue: backlog
             for queue, backlog in self.session.backlogs.items()
-            if backlog.counted > max(young, self.told.get(queue, young))
+            if backlog.mono > max(young, self.told.get(queue, young))
         }
         by_place: dict[Place, list[str]] = {}
         for queue in fresh:
             by_place.setdefault(self.session.elsewhere(queue), []).append(queue)
-        at = datetime.fromtimestamp(clock.wall(), UTC)
 
         def put(place: Place, left: Deadline) -> dict[str, Any]:
-            data = [self._datum(queue, fresh[queue].per_task, at) for queue in by_place[place]]
+            data = [self._datum(queue, fresh[queue]) for queue in by_place[place]]
             return self.session.ask("cloudwatch", place, "PutMetricData", left, Namespace=NAMESPACE, MetricData=data)
 
-        done, failures = parts.each(by_place, put, asking)
+        done, failures = self.asker.each(by_place, put, asking)
         if failures and not done:
             raise parts.whole(failures)
         published = {queue: fresh[queue] for place in done for queue in by_place[place]}
-        self.told |= {queue: backlog.counted for queue, backlog in published.items()}
+        self.told |= {queue: backlog.mono for queue, backlog in published.items()}
         return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures))
 
-    def _datum(self, queue: str, backlog: float, at: datetime) -> dict[str, Any]:
+    def _datum(self, queue: str, backlog: Backlog) -> dict[str, Any]:
         address = self.session.addresses.get(queue) or self.session.settings.address_of(queue)
         dimensions = [{"Name": DIMENSION, "Value": names.sqs_name(address)}]
-        return {"MetricName": NAME, "Dimensions": dimensions, "Timestamp": at, "Value": backlog, "Unit": "Count"}
+        at = datetime.fromtimestamp(backlog.wall, UTC)
+        return {
+            "MetricName": NAME, "Dimensions": dimensions, "Timestamp": at, "Value": backlog.per_task, "Unit": "Count"
+        }  # fmt: skip
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
         for queue, backlog in raw.published.items():

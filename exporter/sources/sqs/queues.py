@@ -27,7 +27,6 @@ class Raw(NamedTuple):
     answers: Mapping[str, Queue]
     dead: Mapping[str, Queue]  # dead-letter queues by ARN
     failures: tuple[SourceError, ...]
-    requests: Mapping[tuple[str, str], int]
     dropped: int  # queues that earlier answers had too many
 
 
@@ -37,7 +36,6 @@ class Queues:
     name = "queues"
     metrics: tuple[Metric, ...] = (
         queues.JOBS,
-        queues.OLDEST_JOB_AGE,
         queues.RETRY_AFTER,
         queues.TARGET_WAIT,
         queues.QUEUES,
@@ -45,7 +43,6 @@ class Queues:
         metrics.QUEUE_INFO,
         metrics.DEAD_LETTERS,
         metrics.DEAD_LETTER_INFO,
-        metrics.REQUESTS,
     )
 
     def __init__(self, session: Session) -> None:
@@ -55,49 +52,61 @@ class Queues:
         self.found: dict[str, str] = {}  # queue → URL, as ListQueues said last
         self.urls: dict[str, str] = {}  # name in SQS → URL, as GetQueueUrl said
         self.dropped = 0
+        self.asker = parts.Asker[str]()  # for queues
+        self.asker_of_lists, self.asker_of_the_dead = parts.Asker[str](), parts.Asker[str]()
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
         mono, wall = self.session.clock.mono(), self.session.clock.wall()
         lost = self._look_around(asking)
         watched = self.found | self.named
-        found, failures = parts.each(watched, lambda queue, left: self._queue(queue, watched[queue], left), asking)
+        found, failures = self.asker.each(
+            watched, lambda queue, left: self._queue(queue, watched[queue], left), asking, self.named
+        )
         if failures and not found:
-            raise parts.whole([*failures, *lost])
+            raise self._whole([*failures, *lost])
         answers = {queue: answer for queue, answer in found.items() if answer is not None}
         watched = {queue: url for queue, url in watched.items() if queue in answers or queue not in found}
         dead, unseen = self._dead_letters(watched, answers, asking)
-        requests = self.session.aws.requests.counts()
-        return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), requests, self.dropped)
+        return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), self.dropped)
+
+    def _whole(self, failures: list[SourceError]) -> SourceError:
+        """The failure of all. If credentials are refused in every place, the next question looks for others."""
+        failure = parts.whole(failures, everywhere=True)
+        if failure.unreachable:
+            self.session.aws.close()
+        return failure
 
     def _look_around(self, asking: Deadline) -> list[SourceError]:
         """Find queues by the beginning of their names. If that fails, those that were found before are asked."""
         if self.settings.discover is None:
             return []
-        try:
-            urls = self._listed(asking.share(parts.ONE))
-        except SourceError as failure:
-            if failure.unreachable or not (self.found or self.named):
-                raise
-            return [failure]
+        begins = self.settings.discover
+        lists, failures = self.asker_of_lists.each([begins], self._listed, asking)
+        if begins not in lists:
+            if not (self.found or self.named):
+                raise self._whole(failures)
+            return failures
+        urls = lists[begins]
         found = {names.unsuffixed(names.sqs_name(url), self.settings.suffix): url for url in urls}
-        here = {*self.named.values(), *map(names.sqs_name, self.named.values())}
+        by_name = {names.sqs_name(address) for queue, address in self.named.items() if not names.is_url(queue)}
+        here = by_name.union(self.named.values())
         self.found = {q: url for q, url in found.items() if q and not {url, names.sqs_name(url)} & here}
         if not urls:
-            begins = f"no queue has a name that begins with {self.settings.discover!r}"
-            return [SourceError("not_found", begins if self.settings.discover else "there is no queue")]
+            none = f"no queue has a name that begins with {begins!r}" if begins else "there is no queue"
+            return [SourceError("not_found", none)]
         return []
 
-    def _listed(self, asking: Deadline) -> list[str]:
-        """The URLs of all queues whose names in SQS begin as the settings say."""
+    def _listed(self, begins: str, asking: Deadline) -> list[str]:
+        """The URLs of all queues whose names in SQS begin so."""
         place = Place(self.settings.home, self.settings.place_of(self.settings.prefix or "").endpoint)
         how: dict[str, Any] = {"MaxResults": PAGE}
-        if self.settings.discover:
-            how["QueueNamePrefix"] = self.settings.discover
+        if begins:
+            how["QueueNamePrefix"] = begins
         urls: list[str] = []
         while True:
             page = self.session.ask("sqs", place, "ListQueues", asking, **how)
-            urls += page.get("QueueUrls", [])
+            urls += map(_url, page.get("QueueUrls", []))
             if not page.get("NextToken"):
                 return urls
             how["NextToken"] = page["NextToken"]
@@ -117,7 +126,7 @@ class Queues:
         url = self.urls.get(address, address)
         if not names.is_url(url):
             answer = self.session.ask("sqs", place, "GetQueueUrl", deadline, QueueName=address)
-            url = self.urls[address] = str(answer.get("QueueUrl"))
+            url = self.urls[address] = _url(answer.get("QueueUrl"))
         answer = self.session.ask("sqs", place, "GetQueueAttributes", deadline, QueueUrl=url, AttributeNames=["All"])
         return read(answer.get("Attributes", {}))
 
@@ -138,12 +147,16 @@ class Queues:
             except SourceError as failure:
                 raise parts.of(f"dead-letter queue {names.sqs_name(urls[arn])}", failure) from None
 
-        dead, unseen = parts.each(urls, ask, asking)
+        dead, unseen = self.asker_of_the_dead.each(urls, ask, asking)
         return known | dead, unseen
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
         targets = {answer.dead_letter_arn for answer in raw.answers.values()}
-        buried = {q for q, answer in raw.answers.items() if answer.arn in targets and q not in self.named}
+        buried = {  # one whose messages go on to yet another queue has workers of its own
+            queue
+            for queue, answer in raw.answers.items()
+            if answer.arn in targets and not answer.dead_letter_arn and queue not in self.named
+        }
         answers = {queue: answer for queue, answer in raw.answers.items() if queue not in buried}
         sizes = {queue: answer.messages for queue, answer in answers.items() if queue not in self.named}
         shown = self.session.remembered.shown(sizes, now)
@@ -151,13 +164,13 @@ class Queues:
         for queue, answer in answers.items():
             by_name.setdefault(shown[queue], []).append(answer)
         own = {name: together[0] for name, together in by_name.items() if name != queues.OTHER}
-        self._tell(raw, own)
+        if any(shown.get(queue) != queue for queue in raw.watched.keys() - raw.answers.keys()):
+            by_name.pop(queues.OTHER, None)  # a sum without one of its parts is wrong
+        self._tell(raw, by_name, shown)
         self.dropped = raw.dropped + len(answers) - len(own)
         name = self.session.name
         yield queues.QUEUES(len(raw.watched) - len(buried), name)
         yield queues.DROPPED(self.dropped, name, self.name, "queue")
-        for (operation, outcome), count in raw.requests.items():
-            yield metrics.REQUESTS(count, name, operation, outcome)
         for queue, together in by_name.items():
             yield from self._jobs(queue, together)
             yield from self._dead(queue, together, raw)
@@ -165,11 +178,12 @@ class Queues:
             yield from self._kind(queue, answer)
         yield from parts.told(raw.failures)
 
-    def _tell(self, raw: Raw, own: Mapping[str, Queue]) -> None:
-        """Tell the other collectors what there is."""
-        ready = {queue: answer.ready for queue, answer in own.items()}
-        reserved = {queue: answer.reserved for queue, answer in own.items()}
-        self.session.addresses = {queue: self.urls.get(raw.watched[queue], raw.watched[queue]) for queue in own}
+    def _tell(self, raw: Raw, by_name: Mapping[str, list[Queue]], shown: Mapping[str, str]) -> None:
+        """Tell the other collectors what there is; of those that did not answer, where they are."""
+        ready = {name: sum(each.ready for each in together) for name, together in by_name.items()}
+        reserved = {name: sum(each.reserved for each in together) for name, together in by_name.items()}
+        addresses = {queue: self.urls.get(url, url) for queue, url in raw.watched.items()}
+        self.session.addresses = {queue: url for queue, url in addresses.items() if shown.get(queue) == queue}
         self.session.tell(Counts(raw.mono, raw.wall, ready, reserved))
 
     def _jobs(self, queue: str, together: list[Queue]) -> Iterator[Sample]:
@@ -180,8 +194,6 @@ class Queues:
             ("reserved", [each.reserved for each in together]),
         ):
             yield queues.JOBS(sum(counts), *at, state)
-        if not self.session.ages_are_told and not any(each.ready for each in together):
-            yield queues.OLDEST_JOB_AGE(0, *at)
 
     def _kind(self, queue: str, answer: Queue) -> Iterator[Sample]:
         at = (self.session.name, queue)
@@ -199,6 +211,13 @@ class Queues:
                 yield metrics.DEAD_LETTER_INFO(1, *at, there.name, str(answer.foreign).lower())
                 if answer.foreign:
                     yield Note(f"{queue}: its dead-letter queue is in another account, so nobody looks into it")
-        seen = [raw.dead[arn].messages for arn in {each.dead_letter_arn for each in together} if arn in raw.dead]
-        if seen:
-            yield metrics.DEAD_LETTERS(sum(seen), *at)
+        expected = {each.dead_letter_arn for each in together if each.dead_letters and not each.foreign}
+        if expected and expected <= raw.dead.keys():
+            yield metrics.DEAD_LETTERS(sum(raw.dead[arn].messages for arn in expected), *at)
+
+
+def _url(said: object) -> str:
+    """A queue's URL. Raises `SourceError`."""
+    if not isinstance(said, str) or not names.is_url(said):
+        raise SourceError("malformed", "the answer has no URL of a queue")
+    return said

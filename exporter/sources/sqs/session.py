@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ...queues import OTHER
-from ...timing import Clock, Deadline
+from ...timing import BELIEF, Clock, Deadline
 from ..remembered import Remembered
 from .aws import Aws, Service
 from .names import Place
@@ -23,15 +23,32 @@ class Counts(NamedTuple):
     reserved: Mapping[str, int]
 
 
-NONE = Counts(float("-inf"), float("-inf"), {}, {})
-HISTORY = 1800.0  # seconds for which counts are kept, to make means of
+class Age(NamedTuple):
+    """How old the oldest message of a queue was."""
+
+    at: float  # Unix time at the end of the minute that it is of
+    seconds: float
 
 
 class Backlog(NamedTuple):
     """Ready jobs for each running task of a queue."""
 
     per_task: float
-    counted: float  # when the jobs were, on the clock that never jumps
+    mono: float  # when the jobs were counted, on the clock that never jumps
+    wall: float  # the same as Unix time
+
+
+class Measured(NamedTuple):
+    """What CloudWatch's answer says of each queue."""
+
+    mono: float  # when it was asked
+    ages: Mapping[str, Age]
+    seconds_per_job: Mapping[str, float]
+
+
+NONE = Counts(float("-inf"), float("-inf"), {}, {})
+UNMEASURED = Measured(float("-inf"), {}, {})
+HISTORY = 1800.0  # seconds for which counts are kept, to make means of
 
 
 class Session:
@@ -43,8 +60,7 @@ class Session:
         self.remembered = Remembered(settings.queues, lambda _: OTHER)
         self.addresses: Mapping[str, str] = {}  # queue → URL, of all that answered last
         self.history: deque[Counts] = deque()  # the newest last
-        self.ages_are_told = settings.cloudwatch is not None  # by CloudWatch: so while it answers
-        self.seconds_per_job: Mapping[str, float] = {}  # as measured
+        self.measured = UNMEASURED
         self.backlogs: Mapping[str, Backlog] = {}
 
     def ask(self, service: str, place: Place, operation: str, deadline: Deadline, **parameters: Any) -> dict[str, Any]:
@@ -66,4 +82,14 @@ class Session:
     def recent(self) -> Counts:
         """The counts of the last poll, or of the one before it if that failed; else none."""
         last = self.history[-1] if self.history else NONE
-        return last if self.clock.mono() - last.mono < 2 * self.settings.interval else NONE
+        interval, poll = self.settings.interval, self.settings.timeout
+        return last if self._younger(last.mono, max(2 * interval, interval + 2 * poll)) else NONE
+
+    def recently_measured(self) -> Measured:
+        """What CloudWatch said last, for as long as it is believed."""
+        cloudwatch = self.settings.cloudwatch
+        believed = cloudwatch is not None and self._younger(self.measured.mono, BELIEF * cloudwatch.interval)
+        return self.measured if believed else UNMEASURED
+
+    def _younger(self, mono: float, seconds: float) -> bool:
+        return self.clock.mono() - mono < seconds

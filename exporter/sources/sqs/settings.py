@@ -17,6 +17,8 @@ from . import names
 from .names import Place
 
 ROLE = re.compile(r"arn:aws[a-z-]*:iam::[0-9]{12}:role/\S+", re.ASCII)
+EACH_MINUTE = 60.0  # seconds
+ENDPOINTS = "AWS_ENDPOINT_URL"  # how the names of variables begin that say the same
 SECRETS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")  # variables
 EVERYTHING, NOTHING = {"true": ""}, ("false", None)
 
@@ -31,7 +33,7 @@ def region(text: str) -> str:
 def url(text: str) -> str:
     """An http(s) URL without a login, a query or a fragment in it."""
     parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or parts.query:
+    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or "?" in text or "#" in text:
         raise ValueError("expected a URL such as https://sqs.eu-west-1.amazonaws.com/123456789012")
     return text.rstrip("/")
 
@@ -162,6 +164,8 @@ class Sqs(Settings):
             yield Complaint(("queues",), "expected at least one queue, or discover")
         if self.publish and not any(queue.ecs for queue in self.queues.values()):
             yield Complaint(("publish",), "expected a queue with ecs: without tasks there is no backlog per task")
+        if self.publish and self.interval > EACH_MINUTE:
+            yield Complaint(("interval",), "expected 60s or less with publish, as a number is needed each minute")
 
     def connection_of(self, queue: str, default: str) -> str:
         """Laravel's name of the connection that this queue's workers use: this one."""
@@ -199,6 +203,13 @@ class Sqs(Settings):
 
     def doubts(self) -> Iterator[Complaint]:
         """What is no mistake in the settings, but says that one lies in wait. What SQS has set is not known here."""
+        beside = self.prefix is not None and not names.is_aws(self.prefix) and not self.endpoint_url
+        asked = self.cloudwatch or self.publish or any(queue.ecs for queue in self.queues.values())
+        if beside and asked and not any(name.startswith(ENDPOINTS) for name in os.environ):
+            yield Complaint(
+                ("endpoint_url",),
+                "expected one, as the prefix is no host of AWS: ecs, cloudwatch and publish ask AWS itself without it",
+            )
         for name, queue in self.queues.items():
             if queue.timeout and queue.seconds_per_job and queue.seconds_per_job >= queue.timeout:
                 yield Complaint(

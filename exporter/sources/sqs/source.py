@@ -10,13 +10,14 @@ from ...model import Metric, Sample
 from ...source import Collector, Source
 from ...timing import Clock
 from .cloudwatch import CloudWatch
+from .derived import Derived
 from .ecs import Ecs
 from .publish import Publish
 from .queues import Queues
 from .session import Session
 from .settings import Sqs
 
-COLLECTORS = (Queues, CloudWatch, Ecs, Publish)
+COLLECTORS = (Queues, CloudWatch, Ecs, Publish, Derived)
 SETTINGS: tuple[Metric, ...] = (queues.TARGET_WAIT, queues.CONNECTION_INFO, queues.WORKER_TIMEOUT)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
 
@@ -48,6 +49,7 @@ def collectors(session: Session, *, once: bool) -> Iterator[Collector[Any]]:
         yield Ecs(session)
     if settings.publish and not once:  # who only wants to look writes nothing
         yield Publish(session)
+    yield Derived(session)
 
 
 def constants(name: str, settings: Sqs) -> Iterator[Sample]:
