@@ -84,6 +84,16 @@ def test_requests_are_told_while_all_fail(world: World, hand: HandClock, code: s
         assert value(app, "jobs", queue="mail", state="ready") is None
 
 
+@pytest.mark.parametrize("interval", ["1s", "60s"])
+def test_requests_are_told_while_others_take_their_time(world: World, hand: HandClock, interval: str) -> None:
+    """Four collectors that wait for ten seconds each keep it from looking, and take nothing off the page."""
+    world.queue("mail", 1)
+    with watch(world, hand.clock, queues={"mail": {}}, interval=interval) as app:
+        poll(app, source="sqs")
+        hand.pass_(40)
+        assert value(app, "aws_requests_total", operation="GetQueueAttributes", outcome="ok") == 1
+
+
 def test_a_measured_pace_is_forgotten(world: World, hand: HandClock) -> None:
     """While CloudWatch does not answer, what a job took is believed for three intervals and a half."""
     url = world.queue("mail", 3, VisibilityTimeout="7200")
