@@ -238,6 +238,16 @@ def test_when_the_time_is_over_what_was_answered_stands(four: World) -> None:
         assert state(app, "queues", "sqs").duration < 2
 
 
+def test_a_message_cannot_move_the_cursor(four: World) -> None:
+    """What AWS, or whoever answers in its place, says to an error is shown without control characters."""
+    four.cloud.mood = about("GetQueueAttributes", "/mail", error("AccessDenied", "no \x1b[2J\x00 \u202e way"))
+    with watch(four, queues={name: {} for name in FOUR}) as app:
+        poll(app, "queues", source="sqs")
+        (note,) = state(app, "queues", "sqs").notes
+        assert note.isprintable()
+        assert note.endswith("no �[2J� � way")
+
+
 ODD: tuple[Any, ...] = ("-5", "9" * 30, "9" * 5000, "", None, [])
 SOUND: dict[str, Any] = {
     "ApproximateNumberOfMessages": "0",

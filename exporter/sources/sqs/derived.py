@@ -37,10 +37,12 @@ class Derived:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.interval = min(OFTEN, session.settings.interval / 4)  # soon again after a failure of all
+        # How long it is believed is decided by what stands here at first: for as long as all others may take.
+        self.interval = max(session.settings.interval, 2 * session.settings.timeout)
 
     def fetch(self, deadline: Deadline) -> Raw:
         session = self.session
+        self.interval = min(OFTEN, session.settings.interval / 4)  # so soon again after a failure of all as well
         return Raw(session.recent().ready, session.recently_measured().ages, session.aws.requests.counts())
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:

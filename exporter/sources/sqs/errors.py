@@ -119,6 +119,6 @@ def one_line(error: BaseException) -> str:
 
 
 def short(text: str) -> str:
-    """The text on one line, and not too long."""
-    line = " ".join(text.split())
+    """The text on one line, not too long, and without what a terminal would obey."""
+    line = "".join(each if each.isprintable() else "�" for each in " ".join(text.split()))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
