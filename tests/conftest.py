@@ -34,7 +34,7 @@ def debian_postgres() -> Path:
     return found[-1].parent
 
 
-ONE_PORT = ("tests/demo/test_command.py", "tests/commands/")  # they listen on the demo's port, or see who does
+ONE_PORT = ("tests/demo/test_command.py", "tests/demo/test_fargate.py", "tests/commands/")  # that of the demo
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
