@@ -37,6 +37,7 @@ def debian_postgres() -> Path:
 ONE_PORT = ("tests/demo/test_command.py", "tests/demo/test_fargate.py", "tests/commands/")  # that of the demo
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run in several processes, those of one file share one, and so do all that look at that port."""
     for item in items:
