@@ -32,6 +32,7 @@ def debian_postgres() -> Path:
 ONE_PORT = ("tests/demo/test_command.py", "tests/commands/")  # they listen on the demo's port, or see who does
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Where tests run in several processes, those of one file share one, and so do all that look at that port."""
     for item in items:
