@@ -14,7 +14,7 @@ demo: $(VENV)/demo ## a small Laravel-shaped world, and the exporter on http://1
 	@$(VENV)/bin/queue-exporter demo $(if $(INCIDENT),--incident $(INCIDENT))
 
 test: $(VENV)/dev services lint ## all checks; installs Debian packages, as root or with sudo, and says which
-	$(VENV)/bin/pytest --numprocesses 3 --dist loadgroup $(ARGS)
+	$(VENV)/bin/pytest --numprocesses 3 --dist loadfile $(ARGS)
 
 lint: $(VENV)/dev ## style and types
 	$(VENV)/bin/ruff check .

@@ -34,17 +34,6 @@ def debian_postgres() -> Path:
     return found[-1].parent
 
 
-ONE_PORT = ("tests/demo/test_command.py", "tests/demo/test_fargate.py", "tests/commands/")  # that of the demo
-
-
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks at the marks
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Where tests run in several processes, those of one file share one, and so do all that look at that port."""
-    for item in items:
-        file = item.path.relative_to(item.config.rootpath).as_posix()
-        item.add_marker(pytest.mark.xdist_group("one port" if file.startswith(ONE_PORT) else file))
-
-
 @pytest.fixture(scope="session")
 def postgres18() -> Iterator[Postgres]:
     """The wheel's PostgreSQL."""
