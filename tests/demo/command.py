@@ -12,6 +12,7 @@ import tempfile
 import urllib.request
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from fcntl import LOCK_EX, flock
 from pathlib import Path
 
 import exporter
@@ -77,17 +78,26 @@ class Demo:
 @contextmanager
 def started(*arguments: str, program: list[str], environment: Mapping[str, str], **changes: object) -> Iterator[Demo]:
     """Run the command; whatever the test does, nothing of it stays."""
-    until(address_is_free, STARTING)  # another test may be about to let go of it
     folder = Path(tempfile.mkdtemp(prefix=f"demo-{'long-' * 20}"))  # too long for the path of a socket
     folder.chmod(0o777)
-    demo = Demo(*arguments, folder=folder, program=program, env={**environment, "TMPDIR": str(folder)}, **changes)
-    try:
-        yield demo
-    finally:
-        if demo.process.poll() is None:
-            demo.process.terminate()
-            demo.end()
-        shutil.rmtree(folder)
+    with address_of_our_own():
+        demo = Demo(*arguments, folder=folder, program=program, env={**environment, "TMPDIR": str(folder)}, **changes)
+        try:
+            yield demo
+        finally:
+            if demo.process.poll() is None:
+                demo.process.terminate()
+                demo.end()
+            shutil.rmtree(folder)
+
+
+@contextmanager
+def address_of_our_own() -> Iterator[None]:
+    """The demo's address, which tests that run in other processes leave alone meanwhile."""
+    with (Path(tempfile.gettempdir()) / "queue-exporter-demo-address").open("w") as turn:
+        flock(turn, LOCK_EX)  # it ends with the file
+        until(address_is_free, STARTING)
+        yield
 
 
 def address_is_free() -> bool:

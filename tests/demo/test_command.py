@@ -22,7 +22,7 @@ from exporter.demo.postgres import UNPRIVILEGED
 from exporter.demo.run import INTERVAL, LISTEN
 
 from ..patience import until
-from .command import STARTING, Demo, address_is_free, get, owned_by_nobody, started
+from .command import STARTING, Demo, address_is_free, address_of_our_own, get, owned_by_nobody, started
 
 PROGRAM = [str(Path(sys.executable).with_name("queue-exporter"))]
 URL = f"http://{LISTEN}/"
@@ -106,9 +106,12 @@ def test_stops_while_postgresql_is_starting(number: signal.Signals) -> None:
 
 def test_port_in_use() -> None:
     """When somebody else listens on its address it says so in one line, with exit status 2, and starts nothing."""
-    until(address_is_free, STARTING)
     host, port = LISTEN.split(":")
-    with socket.create_server((host, int(port))), tempfile.TemporaryDirectory() as folder:
+    with (
+        address_of_our_own(),
+        socket.create_server((host, int(port))),
+        tempfile.TemporaryDirectory() as folder,
+    ):
         demo = Demo(folder=Path(folder), program=PROGRAM, env={**os.environ, "TMPDIR": folder})
         assert demo.end() == 2
         (line,) = demo.lines
