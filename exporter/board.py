@@ -7,13 +7,14 @@ So a reader sees each collector whole or not at all, and waits for none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
 
 from .errors import Reason
 from .model import Sample
+from .source import Joined
 
 
 class Key(NamedTuple):
@@ -54,8 +55,8 @@ class State:
 class Board:
     """The one place where pollers and readers meet."""
 
-    def __init__(self, constants: Iterable[Sample] = ()) -> None:
-        self.constants = tuple(constants)
+    def __init__(self, constants: Iterable[Sample] = (), joins: Iterable[Callable[[], Joined]] = ()) -> None:
+        self.constants, self.joins = tuple(constants), tuple(joins)
         self._lock = Lock()
         self._states: dict[Key, State] = {}
         self._readers: list[Callable[[], None]] = []
@@ -77,9 +78,19 @@ class Board:
             return self._states
 
 
-def shown(constants: Iterable[Sample], states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
-    """All samples that may be shown at this moment: the settings', and those of the states that are fresh."""
-    yield from constants
-    for state in states.values():
-        if state.fresh(mono):
-            yield from state.samples
+class Shown(NamedTuple):
+    """All samples that may be shown at one moment, and until when none of them has to go."""
+
+    samples: tuple[Sample, ...]
+    until: float  # on the monotonic clock
+
+
+def shown(board: Board, states: Mapping[Key, State], mono: float) -> Shown:
+    """What the settings say, the states that are fresh, and what follows from several of them."""
+    parts = [
+        Joined(board.constants),
+        *(join() for join in board.joins),
+        *(Joined(state.samples, state.good_until) for state in states.values() if state.fresh(mono)),
+    ]
+    samples = tuple(sample for part in parts for sample in part.samples)
+    return Shown(samples, min(part.until for part in parts))

@@ -45,6 +45,13 @@ BUILD = Metric("laravel_queue_exporter_build_info", "1, with the exporter's vers
 METRICS = (UP, FRESH, LAST_SUCCESS, INTERVAL, CONFIGURED, DURATION, POLLS, ERRORS, BUSY, BUILD)
 
 
+def about_us(states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
+    """The version, and the health of every collector."""
+    yield BUILD(1, __version__)
+    for key, state in states.items():
+        yield from health(key, state, mono)
+
+
 def health(key: Key, state: State, mono: float) -> Iterator[Sample]:
     """What is known about the asking itself; every reason is there from the start, so that none is born at 1."""
     yield UP(state.up, *key)
@@ -58,14 +65,6 @@ def health(key: Key, state: State, mono: float) -> Iterator[Sample]:
     for reason in REASONS:
         yield ERRORS(state.errors.get(reason, 0), *key, reason)
     yield BUSY(state.busy, *key)
-
-
-def visible(board: Board, states: Mapping[Key, State], mono: float) -> Iterator[Sample]:
-    """All that may be shown, and the health of every collector."""
-    yield BUILD(1, __version__)
-    for key, state in states.items():
-        yield from health(key, state, mono)
-    yield from shown(board.constants, states, mono)
 
 
 def grouped(samples: Iterable[Sample]) -> dict[Metric, Values]:
@@ -162,10 +161,10 @@ class Exposition:
 
     def _render(self, form: Format) -> Rendered:
         mono, states = self.clock.mono(), self.board.read()
-        families = grouped(visible(self.board, states, mono))
+        samples, until = shown(self.board, states, mono)
+        families = grouped((*about_us(states, mono), *samples))
         page = b"".join(self._lines(form, metric, values) for metric, values in families.items())
-        believed = [state.good_until for state in states.values() if state.fresh(mono)]
-        return Rendered(page, min(believed, default=float("inf")))
+        return Rendered(page, until)
 
     def _lines(self, form: Format, metric: Metric, values: Values) -> bytes:
         kept = self._kept.get((form, metric.name))

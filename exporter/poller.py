@@ -13,7 +13,7 @@ from .board import Board, Key, State
 from .errors import Reason, SourceError
 from .model import Note, Sample
 from .source import Collector, Result, Source
-from .timing import BELIEF, FAILURES_PAID, PAID_OVER, Clock, Deadline, Need, backoff, stretch
+from .timing import BELIEF, PAID_OVER, Clock, Deadline, Need, backoff, stretch
 
 log = logging.getLogger(__name__)
 
@@ -144,8 +144,7 @@ class Poller:
     def _fail(self, asked: Turn, failed: Sequence[Turn], began: float, reason: Reason, message: str) -> None:
         """Record a failure for all that it stands for: with an unreachable source, for every collector."""
         was, duration = asked.state, self.clock.mono() - began
-        price = min(FAILURES_PAID, 1 / self.source.duty)  # where all the time may be taken, failures may take it, too
-        self.retry_at = max(self.retry_at, began + price * asked.took)
+        self.retry_at = max(self.retry_at, began + self.source.failures_paid * asked.took)
         for turn in failed:
             turn.due = began + backoff(turn.collector.interval, turn.state.streak + 1, self.roll())
             turn.state = replace(

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from math import inf
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from .errors import SourceError
 from .model import Metric, Note, Sample
-from .timing import Deadline
+from .timing import FAILURES_PAID, Deadline
 
 Raw = TypeVar("Raw")
 Result = Sample | Note | SourceError
@@ -43,6 +44,13 @@ class Collector(Protocol[Raw]):
         """
 
 
+class Joined(NamedTuple):
+    """What follows from the answers of several collectors, and until when that holds."""
+
+    samples: tuple[Sample, ...] = ()
+    until: float = inf  # on the monotonic clock
+
+
 def nothing() -> None:
     """Close nothing."""
 
@@ -56,4 +64,10 @@ class Source:
     timeout: float  # seconds that one poll may take
     duty: float = 1.0  # share of the wall time that all collectors together may keep the far side busy
     constants: tuple[Sample, ...] = ()  # what the settings alone say; never withdrawn
+    joined: Callable[[], Joined] = Joined  # asks nobody; called whenever somebody reads the board
     close: Callable[[], None] = nothing
+
+    @property
+    def failures_paid(self) -> float:
+        """How many times its length a failed poll is paid for with; once where all the time may be taken."""
+        return min(FAILURES_PAID, 1 / self.duty)

@@ -21,7 +21,7 @@ from .sources.database import metrics as database
 from .timing import Clock
 
 STRETCHED = 2.0  # times its configured interval: from here on a person should know
-WIDEST = 40  # characters of a name that others are still lined up with
+WIDEST = 40  # characters of a name that still has its line to share with numbers
 WORKERS = {"now": queues.WORKERS.name, "outdated": database.OUTDATED.name}
 
 
@@ -80,7 +80,7 @@ class Report:
 def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock()) -> Report:
     """Compare what the board shows with its limits."""
     mono, states = clock.mono(), board.read()
-    samples = list(shown(board.constants, states, mono))
+    samples = shown(board, states, mono).samples
     sources: dict[str, dict[str, State]] = defaultdict(dict)
     for key, state in states.items():
         sources[key.source][key.collector] = state
@@ -91,7 +91,7 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     return Report(values, tuple(findings), sources, mono, clock.wall())
 
 
-def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:
+def find(samples: Iterable[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:
     """Every series whose metric names a limit, and that is over or near it."""
     for sample in samples:
         limit, labels = sample.metric.limit, sample.labelled
@@ -146,11 +146,14 @@ def text(report: Report) -> str:
 
 
 def lined_up(rows: list[Row], width: int, align: Callable[[str, int], str]) -> Iterator[str]:
-    """The rows as lines, each column under its head."""
+    """The rows as lines, each column under its head; a name that is too long for it stands on a line of its own."""
     widths = [max(map(len, column)) for column in zip_longest(*(row[1:] for row in rows), fillvalue="")]
     for head, *cells in rows:
+        fits = not cells or len(head) <= width
+        if not fits:
+            yield head
         padded = (f"  {align(cell, most)}" for cell, most in zip(cells, widths, strict=False))
-        yield f"{head:<{width}}{''.join(padded)}".rstrip()
+        yield f"{head if fits else '':<{width}}{''.join(padded)}".rstrip()
 
 
 def over_limit(report: Report) -> Iterator[Row]:

@@ -72,6 +72,6 @@ COLLECTORS = {
         "jobs", "reservations", "failed_jobs", "statistics", "sizes", "activity", "locks", "pop", "signals",
     },
     "redis": {"queues", "reservations", "signals", "server", "horizon"},
-    "sqs": {"queues", "cloudwatch", "ecs", "publish", "derived"},
+    "sqs": {"queues", "cloudwatch", "ecs", "publish"},
     "clock": {"databases", "ntp"},
 }  # fmt: skip

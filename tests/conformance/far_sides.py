@@ -193,7 +193,7 @@ FAR_SIDES = {
     "sqs": FarSide(
         sqs,
         {"refusing": "refused", "deaf": "timeout", "babbling": "malformed", "denying": "permission"},
-        asking_nobody=frozenset({"publish", "derived"}),  # the first has nothing to tell while nothing is known
+        asking_nobody=frozenset({"publish"}),  # it has nothing to tell while nothing is known
         with_a_server_of_their_own=frozenset({"cloudwatch", "ecs"}),
         states=("ready", "delayed", "reserved"),
         ages=(queues.OLDEST_JOB_AGE,),

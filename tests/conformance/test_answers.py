@@ -32,8 +32,9 @@ def answers(opened: Opened) -> Iterator[tuple[Collector[object], list[Result]]]:
 
 
 def samples(opened: Opened) -> list[Sample]:
-    """All that a source says, the settings included."""
-    return [*opened.source.constants, *(s for _, said in answers(opened) for s in said if isinstance(s, Sample))]
+    """All that a source says, the settings included, and what follows from several answers."""
+    said = [result for _, results in answers(opened) for result in results if isinstance(result, Sample)]
+    return [*opened.source.constants, *said, *opened.source.joined().samples]
 
 
 def test_only_declared_metrics(well: Opened) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import json
+import os
 import re
+import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +19,8 @@ from botocore.validate import ParamValidator
 from exporter import config
 from exporter.demo.fargate.aws import EcsService
 from exporter.demo.fargate.incidents import INCIDENTS
-from exporter.sources.sqs import cloudwatch, publish
+from exporter.demo.postgres import free_port
+from exporter.sources.sqs import cloudwatch, publish, source
 from exporter.sources.sqs.aws import OPERATIONS
 from exporter.sources.sqs.settings import EACH_MINUTE, Sqs
 
@@ -40,9 +46,21 @@ def policy() -> dict[str, Any]:
 
 
 def actions() -> set[str]:
-    """The operations that the README's two policies allow."""
+    """What the README's two policies allow, such as sqs:ListQueues."""
     looking = {action for statement in policy()["Statement"] for action in statement["Action"]}
-    return {action.partition(":")[2] for action in (*looking, json.loads(block("json", "TellTheBacklog"))["Action"])}
+    return looking | {json.loads(block("json", "TellTheBacklog"))["Action"]}
+
+
+def asked() -> set[str]:
+    """What the code asks for anywhere: `ask("sqs", …, "ListQueues", …)`."""
+    calls = (
+        node
+        for file in Path(source.__file__).parent.glob("*.py")
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "ask"
+    )
+    words = ([str(each.value) for each in call.args if isinstance(each, ast.Constant)] for call in calls)
+    return {f"{service}:{operation}" for service, operation in filter(None, words)}
 
 
 def sqs(tmp_path: Path) -> Sqs:
@@ -65,14 +83,15 @@ def test_settings_are_accepted(tmp_path: Path) -> None:
 
 def test_policies_allow_what_is_asked_and_nothing_else() -> None:
     """Each operation that is ever sent is in a policy, and no other; a role that is assumed says itself by whom."""
-    assert actions() == set(OPERATIONS) - {"AssumeRole", "other"}
+    assert actions() == asked()
+    assert {action.partition(":")[2] for action in actions()} == set(OPERATIONS) - {"AssumeRole", "other"}
     condition = json.loads(block("json", "TellTheBacklog"))["Condition"]
     assert condition == {"StringEquals": {"cloudwatch:namespace": publish.NAMESPACE}}
 
 
 def test_the_policies_are_enough(world: World) -> None:
     """With everything else denied, every collector works and has nothing to complain about."""
-    allowed = actions()
+    allowed = {action.partition(":")[2] for action in actions()}
     world.cloud.mood = lambda asked: None if asked.operation in allowed else error("AccessDenied")
     world.queue("mail")
     world.aws.ecs.services["workers", "mail"] = EcsService(1, 1)
@@ -80,7 +99,7 @@ def test_the_policies_are_enough(world: World) -> None:
     changes: dict[str, Any] = {"prefix": None, "cloudwatch": {}, "publish": True, "discover": True}
     with watch(world, queues={"mail": queue}, **changes) as app:
         poll(app, source="sqs")
-        assert len(states(app, "sqs")) == 5
+        assert len(states(app, "sqs")) == 4
         for collector, state in states(app, "sqs").items():
             assert (collector, state.error, state.notes) == (collector, "", ())
 
@@ -133,3 +152,24 @@ def test_scaling_policies_are_what_aws_takes(text: str, tmp_path: Path) -> None:
 def test_the_incidents_are_named() -> None:
     """Who has no account finds what can be rehearsed."""
     assert all(f"`{name}`" in said() or f"INCIDENT={name}`" in said() for name in INCIDENTS)
+
+
+def test_without_an_account_there_is_moto(tmp_path: Path) -> None:
+    """Copied and pasted, the commands start moto's server, make a queue with a job in it, and show that."""
+    script = block("sh", "moto_server").replace("4566", str(free_port()))
+    script = script.replace(".venv/bin/queue-exporter", f"{sys.executable} -m exporter")
+    script = script.replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+    shell = subprocess.Popen(
+        ["bash", "-c", f"{script}\nkill %1"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(README.parent)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    )  # fmt: skip
+    try:
+        out, err = shell.communicate(timeout=40)
+    finally:
+        os.killpg(shell.pid, signal.SIGKILL) if shell.poll() is None else None
+    assert 'laravel_queue_jobs{connection="sqs",queue="mail",state="ready"} 1.0' in out, err
+
+
+def test_one_request_is_for_as_many_queues_as_it_says() -> None:
+    """What one GetMetricData can ask for."""
+    assert f"up to {cloudwatch.MOST_QUERIES} numbers: up to {cloudwatch.MOST_QUEUES} queues" in said()

@@ -217,3 +217,14 @@ def test_the_secrets_of_the_environment_are_known(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter2")
     monkeypatch.setenv("AWS_SESSION_TOKEN", "hunter3")
     assert load(f"{ONE}    queues: {{mail: }}\n").secrets() == ["hunter2", "hunter3"]
+
+
+def test_two_hosts_of_one_queue() -> None:
+    """AWS has many hosts for a region: the same queue by two of them is there twice, by another region's it is not."""
+    one, two, far = (
+        f"'https://{host}/123456789012/mail'"
+        for host in ("queue.amazonaws.com", "sqs.us-east-1.amazonaws.com", "sqs.us-east-2.amazonaws.com")
+    )
+    said = complaint(f"connections: {{sqs: {{driver: sqs, queues: {{{one}: , {two}: }}}}}}")
+    assert "expected once, but it is the same queue as" in said
+    assert complaints(f"connections: {{sqs: {{driver: sqs, queues: {{{one}: , {far}: }}}}}}") == []

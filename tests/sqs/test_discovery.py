@@ -173,7 +173,7 @@ def test_a_thousand_failures_are_ten_and_the_rest(world: World) -> None:
 
 
 def test_other_is_no_partial_sum(world: World) -> None:
-    """While one of the queues that are `other` does not answer, neither its jobs nor its dead letters are told."""
+    """While one of the queues that are `other` does not answer, what they hold together is not known."""
     account = Account(world.aws.prefix, [f"q{number:03}" for number in range(120)])
     account.ready.update(dict.fromkeys(account.names, 2) | dict.fromkeys(account.names[100:], 1))
     world.cloud.mood = account
@@ -182,15 +182,34 @@ def test_other_is_no_partial_sum(world: World) -> None:
         assert value(app, "jobs", queue="other", state="ready") == 20
         for silent, shown in (("/q110", None), ("/q010", 20), ("/q999", 20)):
             world.cloud.mood = lambda asked, silent=silent: (  # type: ignore[misc]
-                error("AccessDenied") if silent in asked.body else account(asked)
+                error("ThrottlingException") if silent in asked.body else account(asked)
             )
             poll(app, "queues", source="sqs")
             assert value(app, "jobs", queue="other", state="ready") == shown
             assert value(app, "jobs", queue="q000", state="ready") == 2
 
 
+def test_what_is_denied_is_no_part_of_other(world: World) -> None:
+    """Two of the queues that are `other` may never be looked into: the rest is told, and so is how many are denied."""
+    account = Account(world.aws.prefix, [f"q{number:03}" for number in range(120)])
+    account.ready.update(dict.fromkeys(account.names, 2) | dict.fromkeys(account.names[100:], 1))
+    world.cloud.mood = lambda asked: (
+        error("AccessDenied") if "/q110" in asked.body or "/q111" in asked.body else account(asked)
+    )
+    with watch(world, discover="q", timeout="30s") as app:
+        for polls in (1, 2):
+            poll(app, "queues", source="sqs")
+            assert value(app, "jobs", queue="other", state="ready") == 18
+            assert value(app, "source_errors_total", collector="queues", reason="permission") == 2 * polls
+            assert value(app, "queues", connection="sqs") == 120
+            assert [note.partition(": G")[0] for note in state(app, "queues", "sqs").notes] == [
+                "permission: q110",
+                "permission: q111",
+            ]
+
+
 def test_the_dead_letters_of_other_are_no_partial_sum(world: World, hand: HandClock) -> None:
-    """One dead-letter queue that may not be asked for: how many there are in all is not known."""
+    """One dead-letter queue does not answer: how many there are in all is not known. One that is denied is no part."""
     for number in range(2):
         world.queue(f"dead{number}", 5)
         policy = {"deadLetterTargetArn": f"arn:aws:sqs:eu-west-1:123456789012:dead{number}", "maxReceiveCount": 3}
@@ -205,8 +224,11 @@ def test_the_dead_letters_of_other_are_no_partial_sum(world: World, hand: HandCl
         return [each.value for each in said if isinstance(each, Sample) and each.metric is metrics.DEAD_LETTERS]
 
     assert dead_letters() == [10]
-    world.cloud.mood = lambda asked: error("AccessDenied") if "/dead1" in asked.body else None
-    assert dead_letters() == []
+    for code, shown in (("ThrottlingException", []), ("AccessDenied", [5])):
+        world.cloud.mood = lambda asked, code=code: (  # type: ignore[misc]
+            error(code) if "/dead1" in asked.body else None
+        )
+        assert dead_letters() == shown
 
 
 def test_a_queue_between_two_others_is_a_queue(world: World) -> None:
@@ -231,3 +253,27 @@ def test_a_url_of_the_same_name_elsewhere_hides_no_queue(world: World) -> None:
         poll(app, "queues", source="sqs")
         assert ready(app.exposition.page("text")) == {"reports": 7, "mail": 1}
         assert value(app, "queues", connection="sqs") == 3
+
+
+@pytest.mark.parametrize("host", ["queue.amazonaws.com", "sqs.us-east-1.amazonaws.com", "sqs.us-east-1.api.aws"])
+def test_a_queue_has_many_hosts(world: World, host: str) -> None:
+    """Named by a URL and found under another host of the same region, it is there once, as it is named."""
+    url, account = (
+        f"https://{host}/123456789012/mail",
+        Account("https://us-east-1.queue.amazonaws.com/123456789012", ["mail"]),
+    )
+    world.cloud.mood = account
+    with watch(world, prefix=None, region="us-east-1", discover="true", queues={url: {}}) as app:
+        poll(app, "queues", source="sqs")
+        assert value(app, "queues", connection="sqs") == 1
+        assert world.cloud.operations() == ["ListQueues", "GetQueueAttributes"]
+
+
+def test_a_queue_of_the_same_name_in_another_region_is_another(world: World) -> None:
+    """Named in one region and found in another one: both are there."""
+    url, other = (f"https://sqs.{region}.amazonaws.com/123456789012/mail" for region in ("us-east-1", "eu-west-1"))
+    world.cloud.mood = lambda asked: ("200 OK", {"QueueUrls": [other]}) if asked.operation == "ListQueues" else None
+    world.queue("mail", 3)
+    with watch(world, prefix=None, discover="true", queues={url: {}}) as app:
+        poll(app, "queues", source="sqs")
+        assert value(app, "queues", connection="sqs") == 2

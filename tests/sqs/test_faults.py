@@ -55,7 +55,7 @@ def test_case_57_one_queue_hides_none(four: World, answer: Answer, reason: Reaso
     """Cases 57, 60: of four queues one is denied, throttled or gone: three are fine, the reason is counted for one."""
     four.cloud.mood = about("GetQueueAttributes", "/mail", answer)
     with watch(four, queues={name: {} for name in FOUR}) as app:
-        poll(app, "queues", "derived", source="sqs")
+        poll(app, "queues", source="sqs")
         assert ready(app) == {"exports": 1, "mail": None, "orders": 1, "reports": 1}
         assert value(app, "source_up", collector="queues") == 1
         assert value(app, "source_errors_total", collector="queues", reason=reason) == 1
@@ -194,7 +194,7 @@ def test_a_throttled_request_is_tried_again(four: World) -> None:
     refusals = [error("ThrottlingException"), error("ThrottlingException")]
     four.cloud.mood = lambda asked: refusals.pop() if refusals and "/mail" in asked.body else None
     with watch(four, queues={name: {} for name in FOUR}) as app:
-        poll(app, "queues", "derived", source="sqs")
+        poll(app, "queues", source="sqs")
         assert set(ready(app).values()) == {1}
         assert state(app, "queues", "sqs").notes == ()
         assert value(app, "aws_requests_total", operation="GetQueueAttributes", outcome="throttled") == 2

@@ -43,7 +43,7 @@ class Far:
         self.asked.clear()
         deadline = Deadline(self.hand.mono + seconds, lambda: self.hand.mono)
         answers, failures = self.asker.each(parts, self.ask, deadline, first)
-        return "".join(answers.values()), "".join(failure.reason[0] for failure in failures)
+        return "".join(answers.values()), "".join(failure.reason[0] for failure in failures.values())
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_throttled_queues_hide_none(world: World) -> None:
     world.queue("zebra", 1)
     world.cloud.mood = about("GetQueueAttributes", "/t", error("ThrottlingException"))
     queues: dict[str, Any] = {f"t{number:02}": {} for number in range(90)} | {"zebra": {}}
-    with watch(world, queues=queues, timeout="3s") as app:
+    with watch(world, queues=queues, timeout="10s") as app:
         poll(app, "queues", source="sqs")
         assert value(app, "jobs", queue="zebra", state="ready") == 1
         assert state(app, "queues", "sqs").up

@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
 from exporter.model import Limit, Metric, Note, Sample
-from exporter.status import Finding, Report, Verdict, path, report, text
+from exporter.queues import JOBS as QUEUE_JOBS
+from exporter.status import Finding, Report, Verdict, path, printable, report, text
 
 from ..world import HandClock
 
@@ -165,11 +166,22 @@ def lines(name: str) -> list[str]:
     return text(report(made, clock=hand.clock)).removesuffix("\n").split("\n")
 
 
+def test_a_long_name_keeps_the_columns() -> None:
+    """A queue that is named by its URL has a line for its whole name, and its numbers are under the others'."""
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/mail"
+    samples = [QUEUE_JOBS(count, "sqs", queue, "ready") for queue, count in ((url, 12), ("exports", 3))]
+    page = text(reported(*samples)).splitlines()
+    head, own = (next(line for line in page if start in line) for start in ("QUEUES", "exports"))
+    below = page[page.index(f"  sqs/{url}") + 1]
+    assert [line.split()[-6] for line in (own, below)] == ["3", "12"]
+    assert head.index("ready") + 5 == own.index("3") + 1 == below.index("12") + 2
+
+
 @given(st.text(max_size=20))
 def test_hostile_names_cannot_move_the_cursor(name: str) -> None:
-    """Whatever stands in a name, an error or a note: the report has as many lines as ever, of printable characters."""
+    """Whatever stands in a name, an error or a note: as many lines as for one of letters, of printable characters."""
     assert all(line.isprintable() for line in lines(name))
-    assert len(lines(name)) == len(lines("harmless"))
+    assert len(lines(name)) == len(lines("a" * len(printable(path([name])))))
 
 
 @pytest.mark.parametrize(

@@ -11,19 +11,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Callable, Mapping
+from functools import partial
 from threading import Lock, Thread
 from typing import Any, NamedTuple
 
 import botocore.session
 from botocore import xform_name
 from botocore.config import Config
-from botocore.credentials import CredentialResolver
+from botocore.credentials import AssumeRoleCredentialFetcher, CredentialResolver, DeferredRefreshableCredentials
+from botocore.exceptions import NoCredentialsError
 
 from ...errors import Reason, SourceError
 from ...timing import Deadline
 from . import errors
 from .names import Place
-from .role import Role
 from .settings import Sqs
 
 MOST_LEFT_BEHIND = 4  # requests of one service in one place without an end, before no new one is begun there
@@ -40,6 +41,7 @@ OUTCOMES: Mapping[Reason, str] = {  # of a request that failed
     "timeout": "timeout",
 }
 OK, FAILED = "ok", "failed"
+SESSION = "queue-exporter"  # how we are called in CloudTrail
 
 
 class Requests:
@@ -88,6 +90,28 @@ class Request(Thread):
             self.answer = self.send()
         except errors.ANY as error:
             self.error = error
+
+
+class Role:
+    """A provider of credentials for botocore: those that its own chain finds are used to assume the role."""
+
+    METHOD = "assume-role"
+
+    def __init__(self, session: botocore.session.Session, settings: Sqs, config: Config) -> None:
+        self.chain = session.get_component("credential_provider")
+        self.role_arn = settings.role_arn
+        self.client = partial(
+            session.create_client, region_name=settings.home, endpoint_url=settings.endpoint_url, config=config
+        )
+
+    def load(self) -> Any:
+        """Credentials that assume the role when they are used first. Raises what botocore raises."""
+        own = self.chain.load_credentials()
+        if own is None:
+            raise NoCredentialsError
+        called = {"RoleSessionName": SESSION}
+        fetcher = AssumeRoleCredentialFetcher(self.client, own, self.role_arn, extra_args=called)
+        return DeferredRefreshableCredentials(fetcher.fetch_credentials, self.METHOD)
 
 
 class Service(NamedTuple):

@@ -1,8 +1,8 @@
 """
 What only CloudWatch knows: the age of the oldest message, and how many were sent and deleted.
 
-One request for all queues of a region. It is about the past: each number is of a minute, and
-comes a minute or two after it.
+One request for the queues of a region, up to 166 of them. It is about the past: each number is
+of a minute, and comes a minute or two after it.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from ...model import Metric
 from ...source import Result
 from ...timing import Deadline
 from . import errors, metrics, names, parts
+from .minutes import MINUTE, SETTLED, WINDOW, Minutes, Tally, beginning, seconds_per_job
 from .names import Place
-from .pace import MINUTE, WINDOW, seconds_per_job
 from .session import Age, Measured, Session
 
 NAMESPACE = "AWS/SQS"
 AGE, SENT, DELETED = "ApproximateAgeOfOldestMessage", "NumberOfMessagesSent", "NumberOfMessagesDeleted"
 STATISTICS = {AGE: "Maximum", SENT: "Sum", DELETED: "Sum"}
 MOST_QUERIES = 500  # in one request
-SETTLED = 120  # seconds after which a minute's number is taken to be complete
+MOST_QUEUES = MOST_QUERIES // len(STATISTICS)
+TOO_OLD = 180.0  # seconds; an age of a minute that ended longer ago is not shown
 LONGEST_GAP = 3 * 3600  # seconds that are made up for after a time without answers
 
 MOST = 1e15  # no queue has seen more messages, nor seconds
 WELL = ("Complete", "PartialData")  # what is said of a number's minutes
 
-Minutes = Mapping[int, float]  # Unix time at which a minute began → its number
 Numbers = Mapping[str, Minutes]  # by name in CloudWatch
 
 
-class Counted(NamedTuple):
+class Past(NamedTuple):
     """What has been counted of one queue so far."""
 
-    until: int  # Unix time
-    sent: float
-    deleted: float
+    mono: float  # when CloudWatch was asked, on the clock that never jumps
+    sent: Tally
+    deleted: Tally
 
 
 class Raw(NamedTuple):
@@ -50,11 +50,11 @@ class Raw(NamedTuple):
     wanted: frozenset[str]  # queues
     answers: Mapping[str, Numbers]
     failures: tuple[SourceError, ...]
-    past: Mapping[str, Counted]
+    past: Mapping[str, Past]
 
 
 class CloudWatch:
-    """One GetMetricData for the queues of each region."""
+    """GetMetricData: one request for the queues of each region, up to 166 of them."""
 
     name = "cloudwatch"
     metrics: tuple[Metric, ...] = (metrics.SENT, metrics.DELETED)
@@ -62,13 +62,19 @@ class CloudWatch:
     def __init__(self, session: Session, interval: float) -> None:
         self.session, self.interval = session, interval
         self.asker = parts.Asker[tuple[Place, tuple[str, ...]]]()
-        self.past: Mapping[str, Counted] = {}
+        self.past: Mapping[str, Past] = {}
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking, mono, wall = parts.asking(deadline), self.session.clock.mono(), self.session.clock.wall()
         requests = self._requests()
-        said, failures = self.asker.each(requests, lambda request, left: self._numbers(*request, wall, left), asking)
+
+        def ask(request: tuple[Place, tuple[str, ...]], left: Deadline) -> Mapping[str, Numbers | SourceError]:
+            place, together = request
+            return self._numbers(place, together, wall - self._needed(together, mono), wall, left)
+
+        said, lost = self.asker.each(requests, ask, asking)
         answers: dict[str, Numbers] = {}
+        failures = [*lost.values()]
         for queue, answer in (each for together in said.values() for each in together.items()):
             if isinstance(answer, SourceError):
                 failures.append(answer)
@@ -84,15 +90,19 @@ class CloudWatch:
         by_place: dict[Place, list[str]] = {}
         for queue in {**self.session.settings.queues, **self.session.addresses}:
             by_place.setdefault(self.session.elsewhere(queue), []).append(queue)
-        most = MOST_QUERIES // len(STATISTICS)
         return [
-            (place, tuple(there[first : first + most]))
+            (place, tuple(there[first : first + MOST_QUEUES]))
             for place, there in by_place.items()
-            for first in range(0, len(there), most)
+            for first in range(0, len(there), MOST_QUEUES)
         ]
 
+    def _needed(self, together: Iterable[str], mono: float) -> float:
+        """Of how many seconds numbers are needed: those since the last answer, and those that a mean is made of."""
+        answered = min((self.past[queue].mono for queue in together if queue in self.past), default=mono)
+        return min(mono - answered, LONGEST_GAP) + SETTLED + WINDOW
+
     def _numbers(
-        self, place: Place, together: tuple[str, ...], wall: float, deadline: Deadline
+        self, place: Place, together: tuple[str, ...], since: float, until: float, deadline: Deadline
     ) -> Mapping[str, Numbers | SourceError]:
         """The numbers of each minute for these queues; why there are none for one of them."""
         queries = {
@@ -100,8 +110,8 @@ class CloudWatch:
         }
         how: dict[str, Any] = {
             "MetricDataQueries": [self._query(id_, *query) for id_, query in queries.items()],
-            "StartTime": datetime.fromtimestamp(self._since(together, wall), UTC),
-            "EndTime": datetime.fromtimestamp(wall, UTC),
+            "StartTime": datetime.fromtimestamp(beginning(since), UTC),
+            "EndTime": datetime.fromtimestamp(until, UTC),
         }
         found: dict[str, dict[str, dict[int, float]]] = {queue: {name: {} for name in STATISTICS} for queue in together}
         refused: dict[str, SourceError] = {}
@@ -118,34 +128,28 @@ class CloudWatch:
                 return found | refused
             how["NextToken"] = page["NextToken"]
 
-    def _since(self, together: Iterable[str], wall: float) -> float:
-        """From when on numbers are needed: those not counted yet, and those that a mean is made of."""
-        counted = min((self.past[queue].until for queue in together if queue in self.past), default=wall)
-        return min(max(counted, wall - LONGEST_GAP), wall - SETTLED - WINDOW) // MINUTE * MINUTE
-
     def _query(self, id_: str, queue: str, name: str) -> dict[str, Any]:
-        address = self.session.addresses.get(queue) or self.session.settings.address_of(queue)
-        dimensions = [{"Name": "QueueName", "Value": names.sqs_name(address)}]
+        dimensions = [{"Name": "QueueName", "Value": names.sqs_name(self.session.address_of(queue))}]
         metric = {"Namespace": NAMESPACE, "MetricName": name, "Dimensions": dimensions}
         return {"Id": id_, "MetricStat": {"Metric": metric, "Period": MINUTE, "Stat": STATISTICS[name]}}
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        settled = int((raw.wall - SETTLED) // MINUTE * MINUTE)
-        before = {queue: counted for queue, counted in raw.past.items() if queue in raw.wanted}
+        before = {queue: past for queue, past in raw.past.items() if queue in raw.wanted}
         self.past = before | {
-            queue: counted(before.get(queue, Counted(settled, 0, 0)), numbers, settled, raw.wall)
-            for queue, numbers in raw.answers.items()
+            queue: told(before.get(queue), numbers, raw.mono, raw.wall) for queue, numbers in raw.answers.items()
         }
+        settled = beginning(raw.wall - SETTLED)
         self.session.measured = Measured(raw.mono, dict(self._ages(raw)), dict(self._paces(raw, settled)))
-        for queue, total in sorted(self.past.items()):
-            yield metrics.SENT(total.sent, self.session.name, queue)
-            yield metrics.DELETED(total.deleted, self.session.name, queue)
+        for queue, past in sorted(self.past.items()):
+            yield metrics.SENT(past.sent.total, self.session.name, queue)
+            yield metrics.DELETED(past.deleted.total, self.session.name, queue)
         yield from parts.told(raw.failures)
 
     def _ages(self, raw: Raw) -> Iterator[tuple[str, Age]]:
         for queue, numbers in raw.answers.items():
             if ages := numbers[AGE]:
-                yield queue, Age(max(ages) + MINUTE, ages[max(ages)])
+                passed = max(0.0, raw.wall - (max(ages) + MINUTE))
+                yield queue, Age(ages[max(ages)], raw.mono + TOO_OLD - passed)
 
     def _paces(self, raw: Raw, until: int) -> Iterator[tuple[str, float]]:
         for queue, numbers in raw.answers.items():
@@ -154,14 +158,11 @@ class CloudWatch:
                 yield queue, pace
 
 
-def counted(before: Counted, numbers: Numbers, settled: int, wall: float) -> Counted:
-    """What has been counted with these numbers as well. Where the clock was put back, from there on."""
-    since = before.until if before.until <= wall else settled
-
-    def more(name: str) -> float:
-        return sum(count for at, count in numbers[name].items() if since <= at < settled)
-
-    return Counted(max(since, settled), before.sent + more(SENT), before.deleted + more(DELETED))
+def told(before: Past | None, numbers: Numbers, mono: float, now: float) -> Past:
+    """What has been counted with these numbers as well."""
+    if before is None:
+        return Past(mono, Tally.begun(numbers[SENT], now), Tally.begun(numbers[DELETED], now))
+    return Past(mono, before.sent.after(numbers[SENT], now), before.deleted.after(numbers[DELETED], now))
 
 
 def minutes(result: Mapping[str, Any]) -> dict[int, float]:

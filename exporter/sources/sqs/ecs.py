@@ -71,8 +71,9 @@ class Ecs:
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        answers, failures = self.asker.each(self._requests(), self._described, asking)
+        answers, lost = self.asker.each(self._requests(), self._described, asking)
         services: dict[Where, Tasks] = {}
+        failures = [*lost.values()]
         for request, answer in answers.items():
             for where in request:
                 try:
@@ -129,11 +130,9 @@ class Ecs:
         yield metrics.PENDING(tasks.pending, *at)
         yield metrics.DEPLOYMENTS(tasks.deployments, *at)
         target = self.session.settings.target_wait_of(queue)
-        pace = self.session.settings.of(queue).seconds_per_job or self.session.recently_measured().seconds_per_job.get(
-            queue
-        )
-        if target is not None and pace is not None:
-            yield metrics.ACCEPTABLE(target / pace, *at)
+        seconds = self.session.seconds_per_job(queue)
+        if target is not None and seconds is not None:
+            yield metrics.ACCEPTABLE(target / seconds, *at)
 
 
 def read(where: Where, answer: Mapping[str, Any]) -> Tasks:

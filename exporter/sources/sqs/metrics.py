@@ -23,15 +23,14 @@ DEAD_LETTER_INFO = Metric(
 )
 SENT = Metric(
     "laravel_queue_sqs_messages_sent_total",
-    "Messages sent since the exporter started, as CloudWatch has each minute two minutes after its end. "
-    "What CloudWatch learns of a minute later than that is lost.",
+    "Messages sent since the exporter started, as CloudWatch has each minute, one or two minutes after its end.",
     QUEUE,
     "counter",
 )
 DELETED = Metric(
     "laravel_queue_sqs_messages_deleted_total",
-    "Messages deleted since the exporter started: jobs done, or given up; as CloudWatch has each minute two minutes "
-    "after its end. What CloudWatch learns of a minute later than that is lost.",
+    "Messages deleted since the exporter started: jobs done, or given up; as CloudWatch has each minute, one or two "
+    "minutes after its end.",
     QUEUE,
     "counter",
 )

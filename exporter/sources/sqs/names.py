@@ -67,6 +67,18 @@ def is_aws(url: str) -> bool:
     return bool(PUBLIC.search(urlsplit(url).hostname or ""))
 
 
+def identity(address: str, region: str | None, *, one_endpoint: bool) -> str:
+    """
+    What two addresses of the same queue have in common.
+
+    AWS has many hosts for each region, and where all is asked at one endpoint the host says nothing.
+    """
+    if not is_url(address):
+        return address
+    parts = urlsplit(address)
+    return f"{region if one_endpoint or is_aws(address) else parts.netloc}/{parts.path.strip('/')}"
+
+
 def endpoint_in(url: str) -> str | None:
     """Where to ask for the queue, if that is not the public endpoint of its region: there Laravel asks, too."""
     parts = urlsplit(url)

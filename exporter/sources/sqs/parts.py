@@ -43,7 +43,7 @@ class Asker(Generic[Part]):
         ask: Callable[[Part, Deadline], Answer],
         deadline: Deadline,
         first: Container[Part] = (),
-    ) -> tuple[dict[Part, Answer], list[SourceError]]:
+    ) -> tuple[dict[Part, Answer], dict[Part, SourceError]]:
         """
         The answer of each part that has one, and why the others have none; the parts in `first` before others.
 
@@ -61,7 +61,7 @@ class Asker(Generic[Part]):
             if not turns or attempt + 1 == TRIES or pause >= deadline.at - deadline.mono():
                 break
             self.rest(pause)
-        return {part: answers[part] for part in order if part in answers}, [*failures.values()]
+        return {part: answers[part] for part in order if part in answers}, failures
 
     def _in_order(self, parts: Iterable[Part], first: Container[Part]) -> list[Part]:
         wanted = dict.fromkeys(parts)

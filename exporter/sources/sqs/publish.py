@@ -56,14 +56,13 @@ class Publish:
 
         done, failures = self.asker.each(by_place, put, asking)
         if failures and not done:
-            raise parts.whole(failures)
+            raise parts.whole([*failures.values()])
         published = {queue: fresh[queue] for place in done for queue in by_place[place]}
         self.told |= {queue: backlog.mono for queue, backlog in published.items()}
-        return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures))
+        return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures.values()))
 
     def _datum(self, queue: str, backlog: Backlog) -> dict[str, Any]:
-        address = self.session.addresses.get(queue) or self.session.settings.address_of(queue)
-        dimensions = [{"Name": DIMENSION, "Value": names.sqs_name(address)}]
+        dimensions = [{"Name": DIMENSION, "Value": names.sqs_name(self.session.address_of(queue))}]
         at = datetime.fromtimestamp(backlog.wall, UTC)
         return {
             "MetricName": NAME, "Dimensions": dimensions, "Timestamp": at, "Value": backlog.per_task, "Unit": "Count"

@@ -26,6 +26,7 @@ class Raw(NamedTuple):
     watched: Mapping[str, str]  # queue → URL, or name where no URL is known; those without an answer as well
     answers: Mapping[str, Queue]
     dead: Mapping[str, Queue]  # dead-letter queues by ARN
+    denied: frozenset[str]  # queues, and dead-letter queues by ARN, that we may not look into
     failures: tuple[SourceError, ...]
     dropped: int  # queues that earlier answers had too many
 
@@ -64,11 +65,12 @@ class Queues:
             watched, lambda queue, left: self._queue(queue, watched[queue], left), asking, self.named
         )
         if failures and not found:
-            raise self._whole([*failures, *lost])
+            raise self._whole([*failures.values(), *lost])
         answers = {queue: answer for queue, answer in found.items() if answer is not None}
         watched = {queue: url for queue, url in watched.items() if queue in answers or queue not in found}
         dead, unseen = self._dead_letters(watched, answers, asking)
-        return Raw(mono, wall, watched, answers, dead, (*lost, *failures, *unseen), self.dropped)
+        told = (*lost, *failures.values(), *unseen.values())
+        return Raw(mono, wall, watched, answers, dead, denied(failures) | denied(unseen), told, self.dropped)
 
     def _whole(self, failures: list[SourceError]) -> SourceError:
         """The failure of all. If credentials are refused in every place, the next question looks for others."""
@@ -85,13 +87,16 @@ class Queues:
         lists, failures = self.asker_of_lists.each([begins], self._listed, asking)
         if begins not in lists:
             if not (self.found or self.named):
-                raise self._whole(failures)
-            return failures
+                raise self._whole([*failures.values()])
+            return [*failures.values()]
         urls = lists[begins]
         found = {names.unsuffixed(names.sqs_name(url), self.settings.suffix): url for url in urls}
-        by_name = {names.sqs_name(address) for queue, address in self.named.items() if not names.is_url(queue)}
-        here = by_name.union(self.named.values())
-        self.found = {q: url for q, url in found.items() if q and not {url, names.sqs_name(url)} & here}
+        here = {*map(self.settings.identity_of, self.named.values())}  # of a queue without a URL its name
+        self.found = {
+            queue: url
+            for queue, url in found.items()
+            if queue and not {self.settings.identity_of(url), names.sqs_name(url)} & here
+        }
         if not urls:
             none = f"no queue has a name that begins with {begins!r}" if begins else "there is no queue"
             return [SourceError("not_found", none)]
@@ -132,7 +137,7 @@ class Queues:
 
     def _dead_letters(
         self, watched: Mapping[str, str], answers: Mapping[str, Queue], asking: Deadline
-    ) -> tuple[dict[str, Queue], list[SourceError]]:
+    ) -> tuple[dict[str, Queue], dict[str, SourceError]]:
         """The dead-letter queues, each once, if it has not been asked as a queue already."""
         known = {answer.arn: answer for answer in answers.values()}
         urls = {}
@@ -164,8 +169,8 @@ class Queues:
         for queue, answer in answers.items():
             by_name.setdefault(shown[queue], []).append(answer)
         own = {name: together[0] for name, together in by_name.items() if name != queues.OTHER}
-        if any(shown.get(queue) != queue for queue in raw.watched.keys() - raw.answers.keys()):
-            by_name.pop(queues.OTHER, None)  # a sum without one of its parts is wrong
+        if any(shown.get(queue) != queue for queue in raw.watched.keys() - raw.answers.keys() - raw.denied):
+            by_name.pop(queues.OTHER, None)  # a sum without one of its parts is wrong; what is denied is no part
         self._tell(raw, by_name, shown)
         self.dropped = raw.dropped + len(answers) - len(own)
         name = self.session.name
@@ -211,7 +216,7 @@ class Queues:
                 yield metrics.DEAD_LETTER_INFO(1, *at, there.name, str(answer.foreign).lower())
                 if answer.foreign:
                     yield Note(f"{queue}: its dead-letter queue is in another account, so nobody looks into it")
-        expected = {each.dead_letter_arn for each in together if each.dead_letters and not each.foreign}
+        expected = {each.dead_letter_arn for each in together if each.dead_letters and not each.foreign} - raw.denied
         if expected and expected <= raw.dead.keys():
             yield metrics.DEAD_LETTERS(sum(raw.dead[arn].messages for arn in expected), *at)
 
@@ -221,3 +226,8 @@ def _url(said: object) -> str:
     if not isinstance(said, str) or not names.is_url(said):
         raise SourceError("malformed", "the answer has no URL of a queue")
     return said
+
+
+def denied(failures: Mapping[str, SourceError]) -> frozenset[str]:
+    """Those that we may not look into, now and until somebody allows it."""
+    return frozenset(part for part, failure in failures.items() if failure.reason == "permission")

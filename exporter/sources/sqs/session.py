@@ -24,10 +24,10 @@ class Counts(NamedTuple):
 
 
 class Age(NamedTuple):
-    """How old the oldest message of a queue was."""
+    """How old the oldest message of a queue was in the newest minute that is known."""
 
-    at: float  # Unix time at the end of the minute that it is of
     seconds: float
+    until: float  # how long it is shown, on the clock that never jumps
 
 
 class Backlog(NamedTuple):
@@ -67,10 +67,14 @@ class Session:
         """The answer of one of AWS's services. Raises `SourceError`."""
         return self.aws.ask(Service(service, place), operation, deadline, **parameters)
 
+    def address_of(self, queue: str) -> str:
+        """The queue's URL; where it is not known, its name in SQS."""
+        return self.addresses.get(queue) or self.settings.address_of(queue)
+
     def elsewhere(self, queue: str) -> Place:
         """Where other services than SQS are asked about a queue."""
-        address = self.addresses.get(queue) or self.settings.address_of(queue)
-        return Place(self.settings.region_at(address) or self.settings.home, self.settings.endpoint_url)
+        region = self.settings.region_at(self.address_of(queue))
+        return Place(region or self.settings.home, self.settings.endpoint_url)
 
     def tell(self, counts: Counts) -> None:
         """Keep these counts; the same ones twice are kept once."""
@@ -82,14 +86,17 @@ class Session:
     def recent(self) -> Counts:
         """The counts of the last poll, or of the one before it if that failed; else none."""
         last = self.history[-1] if self.history else NONE
-        interval, poll = self.settings.interval, self.settings.timeout
-        return last if self._younger(last.mono, max(2 * interval, interval + 2 * poll)) else NONE
+        return last if self.clock.mono() < self.until(last) else NONE
 
-    def recently_measured(self) -> Measured:
-        """What CloudWatch said last, for as long as it is believed."""
-        cloudwatch = self.settings.cloudwatch
-        believed = cloudwatch is not None and self._younger(self.measured.mono, BELIEF * cloudwatch.interval)
-        return self.measured if believed else UNMEASURED
+    def until(self, counts: Counts) -> float:
+        """How long these counts are used, on the clock that never jumps: over one poll that fails."""
+        interval = self.settings.interval
+        return counts.mono + max(2 * interval, interval + 2 * self.settings.timeout)
 
-    def _younger(self, mono: float, seconds: float) -> bool:
-        return self.clock.mono() - mono < seconds
+    def seconds_per_job(self, queue: str) -> float | None:
+        """As the settings say, or else as measured, for as long as that is believed."""
+        if said := self.settings.of(queue).seconds_per_job:
+            return said
+        cloudwatch, age = self.settings.cloudwatch, self.clock.mono() - self.measured.mono
+        believed = cloudwatch is not None and age < BELIEF * cloudwatch.interval
+        return self.measured.seconds_per_job.get(queue) if believed else None

@@ -151,7 +151,7 @@ class Sqs(Settings):
     def _wrong_queues(self) -> Iterator[Complaint]:
         seen: dict[str, str] = {}
         for name in self.queues:
-            if (first := seen.setdefault(self.address_of(name), name)) != name:
+            if (first := seen.setdefault(self.identity_of(self.address_of(name)), name)) != name:
                 yield Complaint(("queues", name), f"expected once, but it is the same queue as {first!r}")
 
     def _missing(self) -> Iterator[Complaint]:
@@ -186,6 +186,10 @@ class Sqs(Settings):
         """Where the queue of this URL, or of this name, is asked for."""
         there = self.endpoint_url or (names.endpoint_in(address) if names.is_url(address) else None)
         return Place(self.region_at(address) or self.home, there)
+
+    def identity_of(self, address: str) -> str:
+        """What all addresses of one queue have in common."""
+        return names.identity(address, self.region_at(address), one_endpoint=self.endpoint_url is not None)
 
     @property
     def home(self) -> str:

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
+from math import inf
 from typing import Any
 
 from ... import queues
 from ...model import Metric, Sample
-from ...source import Collector, Source
+from ...source import Collector, Joined, Source
 from ...timing import Clock
+from . import metrics
 from .cloudwatch import CloudWatch
-from .derived import Derived
 from .ecs import Ecs
 from .publish import Publish
 from .queues import Queues
 from .session import Session
 from .settings import Sqs
 
-COLLECTORS = (Queues, CloudWatch, Ecs, Publish, Derived)
+COLLECTORS = (Queues, CloudWatch, Ecs, Publish)
 SETTINGS: tuple[Metric, ...] = (queues.TARGET_WAIT, queues.CONNECTION_INFO, queues.WORKER_TIMEOUT)
-METRICS: tuple[Metric, ...] = (*SETTINGS, *(metric for collector in COLLECTORS for metric in collector.metrics))
-
+JOINED: tuple[Metric, ...] = (queues.OLDEST_JOB_AGE, metrics.REQUESTS)
+METRICS: tuple[Metric, ...] = (*SETTINGS, *(each for collector in COLLECTORS for each in collector.metrics), *JOINED)
 
 WORKERS = "workers"  # the pool of a queue whose service nobody named
 
@@ -35,6 +37,7 @@ def open(  # noqa: A001  # as each source's
         collectors=tuple(collectors(session, once=once)),
         timeout=settings.timeout,
         constants=tuple(constants(name, settings)),
+        joined=partial(joined, session),
         close=session.aws.close,
     )
 
@@ -49,7 +52,6 @@ def collectors(session: Session, *, once: bool) -> Iterator[Collector[Any]]:
         yield Ecs(session)
     if settings.publish and not once:  # who only wants to look writes nothing
         yield Publish(session)
-    yield Derived(session)
 
 
 def constants(name: str, settings: Sqs) -> Iterator[Sample]:
@@ -60,3 +62,24 @@ def constants(name: str, settings: Sqs) -> Iterator[Sample]:
             yield queues.TARGET_WAIT(target, name, queue)
         if said.timeout is not None:
             yield queues.WORKER_TIMEOUT(said.timeout, name, said.ecs.service if said.ecs else WORKERS, queue)
+
+
+def joined(session: Session) -> Joined:
+    """
+    How long the oldest job waits, which takes the answers of both SQS and CloudWatch, and how much was asked.
+
+    CloudWatch's age counts messages in flight as well, so with ready ones it is an upper bound.
+    With none ready it says nothing, and nobody waits.
+    """
+    counts, mono = session.recent(), session.clock.mono()
+    samples, holds = [], [session.until(counts)] if counts.ready else []
+    for queue, ready in counts.ready.items():
+        age = session.measured.ages.get(queue)
+        if not ready:
+            samples.append(queues.OLDEST_JOB_AGE(0, session.name, queue))
+        elif age and mono <= age.until:
+            samples.append(queues.OLDEST_JOB_AGE(age.seconds, session.name, queue))
+            holds.append(age.until)
+    for (operation, outcome), count in session.aws.requests.counts().items():
+        samples.append(metrics.REQUESTS(count, session.name, operation, outcome))
+    return Joined(tuple(samples), min(holds, default=inf))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from exporter.sources.sqs.pace import seconds_per_job
+from exporter.sources.sqs.minutes import seconds_per_job
 from exporter.sources.sqs.session import Counts
 
 NOW = 1_800_000_000  # the beginning of a minute
