@@ -1,10 +1,10 @@
-"""Little's law on hand-made numbers: how long a job takes, and when that is not known."""
+"""Totals of minutes, and how long a job takes by Little's law, on hand-made numbers; and when it is not known."""
 
 from __future__ import annotations
 
 import pytest
 
-from exporter.sources.sqs.minutes import seconds_per_job
+from exporter.sources.sqs.minutes import KEPT, Tally, seconds_per_job
 from exporter.sources.sqs.session import Counts
 
 NOW = 1_800_000_000  # the beginning of a minute
@@ -48,3 +48,32 @@ def test_what_is_not_known(counts: list[Counts], deleted: dict[int, float]) -> N
     """Too short a time, too few jobs, none seen: no number, rather than a wrong one."""
     assert seconds_per_job(counts, "mail", deleted, NOW) is None
     assert seconds_per_job(counts, "exports", deleted, NOW) is None
+
+
+def test_what_was_known_at_the_beginning_is_not_counted() -> None:
+    """Only what comes from then on, and by how much the number of a minute grows that is not over yet."""
+    tally = Tally.begun({NOW - 60: 7, NOW: 3}, NOW + 30)
+    assert tally.total == 0
+    assert tally.after({NOW - 120: 9, NOW - 60: 7, NOW: 5, NOW + 60: 10}, NOW + 90).total == 12
+
+
+def test_a_number_that_shrinks_takes_nothing_away() -> None:
+    """A total never falls, and what was counted once is not counted when the number is back."""
+    tally = Tally.begun({}, NOW)
+    totals = [(tally := tally.after({NOW: count}, NOW + 60)).total for count in (5, 2, 5, 6)]
+    assert totals == [5, 5, 5, 6]
+
+
+def test_minutes_that_are_not_kept_any_more_are_done_with() -> None:
+    """After a long gap, or with a clock that is put back, no old minute is taken for a new one."""
+    tally = Tally.begun({}, NOW)
+    hours = {NOW + 60 * n: 1.0 for n in range(3 * KEPT)}
+    for _ in range(2):
+        tally = tally.after(hours, NOW + 60 * 3 * KEPT)
+        assert (tally.total, len(tally.minutes)) == (3 * KEPT, KEPT)
+
+
+def test_a_clock_that_was_ahead_at_the_beginning() -> None:
+    """Counting begins when the clock is right again, and not an hour later."""
+    tally = Tally.begun({}, NOW + 3600).after({NOW - 60: 5, NOW: 5}, NOW + 30)
+    assert tally.total == 5
