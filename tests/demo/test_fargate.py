@@ -107,9 +107,13 @@ def test_backlog_per_task(rehearse: Rehearse) -> None:
 
 def test_dead_letters(rehearse: Rehearse) -> None:
     """Messages that failed too often are put aside, more and more of them, beside a queue that looks well."""
-    with rehearse(INCIDENTS["dead-letters"].plan) as (_, watching):
+    plan = INCIDENTS["dead-letters"].plan
+    with rehearse(plan) as (world, watching):
         until(lambda: over(watching) and shown(watching, "sqs_dead_letter_messages") >= 2, WITHIN)
         assert any(said.endswith("dead letters") for said in over(watching)[f"sqs/{QUEUE}"])
+        there = world.url(plan.services[0].dead_letter_queue)
+        dead = {message["MessageId"] for message in world.sqs.receive_message(QueueUrl=there)["Messages"]}
+        assert not dead & world.waiting[QUEUE].keys()  # or CloudWatch would be told that they grow older
 
 
 @pytest.mark.parametrize("name", INCIDENTS)

@@ -21,6 +21,8 @@ TELL = 5.0  # seconds between two numbers for CloudWatch; AWS takes a minute
 LATE = 2.0  # seconds that they are about the past, as moto shows none of this second; AWS's are minutes late
 SCALE = 10.0  # seconds between two steps of the scaling; AWS takes a minute
 ENDING = 3.0  # seconds that a thread may take to end
+SENT, DELETED = "NumberOfMessagesSent", "NumberOfMessagesDeleted"
+TRIES = "ApproximateReceiveCount"
 
 
 class FargateWorld:
@@ -38,7 +40,7 @@ class FargateWorld:
         self.threads: list[Thread] = []
         self.lock = Lock()
         self.waiting: dict[str, dict[str, float]] = {}  # queue → message → when it was sent: Unix time
-        self.deleted = Counter[str]()  # queue → messages since CloudWatch was told
+        self.counted = Counter[tuple[str, str]]()  # by queue and name in CloudWatch, since that was told
 
     def __enter__(self) -> FargateWorld:
         return self
@@ -97,6 +99,7 @@ class FargateWorld:
         sent = self.sqs.send_message(QueueUrl=self.url(service.queue), MessageBody="{}", **one)
         with self.lock:
             self.waiting[service.queue][sent["MessageId"]] = at
+            self.counted[service.queue, SENT] += 1
 
     def arrive(self, service: Service) -> None:
         """The application: jobs at random moments."""
@@ -107,19 +110,26 @@ class FargateWorld:
         """One task: a job after the other."""
         url = self.url(service.queue)
         while not self.stopping.is_set():
-            found = self.sqs.receive_message(QueueUrl=url).get("Messages", [])
+            found = self.sqs.receive_message(QueueUrl=url, AttributeNames=[TRIES]).get("Messages", [])
             if not found:
                 self.stopping.wait(POLL)
             for message in found:
                 self.stopping.wait(service.seconds)
                 receipt = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
                 if self.chance.random() < service.fails:
+                    if int(message["Attributes"][TRIES]) >= service.max_receives:  # SQS puts it aside now
+                        self.forget(service, message)
                     self.sqs.change_message_visibility(**receipt, VisibilityTimeout=0)
                     continue
                 self.sqs.delete_message(**receipt)
+                self.forget(service, message)
                 with self.lock:
-                    self.waiting[service.queue].pop(message["MessageId"], None)
-                    self.deleted[service.queue] += 1
+                    self.counted[service.queue, DELETED] += 1
+
+    def forget(self, service: Service, message: dict[str, Any]) -> None:
+        """This message is not in the queue any more."""
+        with self.lock:
+            self.waiting[service.queue].pop(message["MessageId"], None)
 
     def observe(self, service: Service) -> None:
         """What AWS does by itself: numbers for CloudWatch."""
@@ -131,12 +141,12 @@ class FargateWorld:
         now = self.wall()
         with self.lock:
             oldest = min(self.waiting[service.queue].values(), default=now)
-            deleted, self.deleted[service.queue] = self.deleted[service.queue], 0
+            counted = {name: self.counted.pop((service.queue, name), 0) for name in (SENT, DELETED)}
         about = {
             "Dimensions": [{"Name": "QueueName", "Value": service.queue}],
             "Timestamp": datetime.fromtimestamp(now - LATE, UTC),
         }
-        numbers = {"ApproximateAgeOfOldestMessage": now - oldest, "NumberOfMessagesDeleted": deleted}
+        numbers = {"ApproximateAgeOfOldestMessage": now - oldest} | counted
         data = [about | {"MetricName": name, "Value": value} for name, value in numbers.items()]
         self.cloudwatch.put_metric_data(Namespace="AWS/SQS", MetricData=data)
 
