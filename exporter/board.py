@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from .errors import Reason
 from .model import Sample
-from .source import Joined
+from .source import Join, Joined
 
 
 class Key(NamedTuple):
@@ -55,8 +55,8 @@ class State:
 class Board:
     """The one place where pollers and readers meet."""
 
-    def __init__(self, constants: Iterable[Sample] = (), joins: Iterable[Callable[[], Joined]] = ()) -> None:
-        self.constants, self.joins = tuple(constants), tuple(joins)
+    def __init__(self, constants: Iterable[Sample] = (), joins: Mapping[str, Join] = {}) -> None:
+        self.constants, self.joins = tuple(constants), joins  # of each source
         self._lock = Lock()
         self._states: dict[Key, State] = {}
         self._readers: list[Callable[[], None]] = []
@@ -87,10 +87,11 @@ class Shown(NamedTuple):
 
 def shown(board: Board, states: Mapping[Key, State], mono: float) -> Shown:
     """What the settings say, the states that are fresh, and what follows from several of them."""
+    fresh = {key: state for key, state in states.items() if state.fresh(mono)}
     parts = [
         Joined(board.constants),
-        *(join() for join in board.joins),
-        *(Joined(state.samples, state.good_until) for state in states.values() if state.fresh(mono)),
+        *(join({key.collector for key in fresh if key.source == source}) for source, join in board.joins.items()),
+        *(Joined(state.samples, state.good_until) for state in fresh.values()),
     ]
     samples = tuple(sample for part in parts for sample in part.samples)
     return Shown(samples, min(part.until for part in parts))

@@ -8,7 +8,7 @@ and no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from math import inf
 from typing import Any, NamedTuple, Protocol, TypeVar
@@ -51,6 +51,14 @@ class Joined(NamedTuple):
     until: float = inf  # on the monotonic clock
 
 
+Join = Callable[[Collection[str]], Joined]  # given the names of the collectors whose answers may be shown; asks nobody
+
+
+def nothing_joined(_: Collection[str]) -> Joined:
+    """Each answer stands for itself."""
+    return Joined()
+
+
 def nothing() -> None:
     """Close nothing."""
 
@@ -64,7 +72,7 @@ class Source:
     timeout: float  # seconds that one poll may take
     duty: float = 1.0  # share of the wall time that all collectors together may keep the far side busy
     constants: tuple[Sample, ...] = ()  # what the settings alone say; never withdrawn
-    joined: Callable[[], Joined] = Joined  # asks nobody; called whenever somebody reads the board
+    joined: Join = nothing_joined  # called whenever a page is made
     close: Callable[[], None] = nothing
 
     @property

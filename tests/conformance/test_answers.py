@@ -34,7 +34,11 @@ def answers(opened: Opened) -> Iterator[tuple[Collector[object], list[Result]]]:
 def samples(opened: Opened) -> list[Sample]:
     """All that a source says, the settings included, and what follows from several answers."""
     said = [result for _, results in answers(opened) for result in results if isinstance(result, Sample)]
-    return [*opened.source.constants, *said, *opened.source.joined().samples]
+    return [
+        *opened.source.constants,
+        *said,
+        *opened.source.joined({each.name for each in opened.source.collectors}).samples,
+    ]
 
 
 def test_only_declared_metrics(well: Opened) -> None:

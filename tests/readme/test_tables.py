@@ -29,7 +29,7 @@ def test_each_metric_names_the_drivers_that_give_it() -> None:
     for driver in DRIVERS:
         source = sources[driver]
         said = {metric for collector in source.collectors for metric in collector.metrics}
-        said |= {sample.metric for sample in (*source.constants, *source.joined().samples)}
+        said |= {sample.metric for sample in (*source.constants, *source.joined(()).samples)}
         marked = {metric for metric in METRICS if given_by(metric) == "all" or f"`{driver}`" in given_by(metric)}
         assert said <= marked
         assert {metric.name for metric in marked - said} <= {

@@ -90,6 +90,19 @@ def test_who_stops_answering_takes_the_age_along(world: World, hand: HandClock) 
         assert value(app, "oldest_job_age_seconds", queue="mail") == 0
 
 
+def test_an_age_goes_with_the_jobs_that_wait(world: World, hand: HandClock) -> None:
+    """Asked each second, SQS fails twice: the jobs are off the page, and with them how long they wait."""
+    world.queue("mail")
+    with watch(world, hand.clock, queues={"mail": {}}, interval="1s") as app:
+        poll(app, source="sqs")
+        world.cloud.mood = lambda asked: error("AccessDenied")
+        for shown in (0, None):
+            hand.pass_(1)
+            poll(app, source="sqs")
+            assert value(app, "jobs", queue="mail", state="ready") == shown
+            assert value(app, "oldest_job_age_seconds", queue="mail") == shown
+
+
 @pytest.mark.parametrize("code", ["ExpiredToken", "AccessDenied"])
 def test_requests_are_told_while_all_fail(world: World, hand: HandClock, code: str) -> None:
     """Whatever AWS says for ten minutes, how often it was asked stays on the page: an alert on it needs it then."""

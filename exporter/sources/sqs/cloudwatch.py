@@ -1,8 +1,8 @@
 """
 What only CloudWatch knows: the age of the oldest message, and how many were sent and deleted.
 
-One request for the queues of a region, up to 166 of them. It is about the past: each number is
-of a minute, and comes a minute or two after it.
+One request for all queues of a region, or for 166 of them if there are more. It is about the past:
+each number is of a minute, and comes a minute or two after it.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Raw(NamedTuple):
 
 
 class CloudWatch:
-    """GetMetricData: one request for the queues of each region, up to 166 of them."""
+    """GetMetricData, for as many queues of a region at a time as it takes."""
 
     name = "cloudwatch"
     metrics: tuple[Metric, ...] = (metrics.SENT, metrics.DELETED)

@@ -83,15 +83,15 @@ class Session:
         while self.history[0].mono < counts.mono - HISTORY:
             self.history.popleft()
 
+    def counted(self) -> Counts:
+        """The counts of the last poll that succeeded, however long ago."""
+        return self.history[-1] if self.history else NONE
+
     def recent(self) -> Counts:
         """The counts of the last poll, or of the one before it if that failed; else none."""
-        last = self.history[-1] if self.history else NONE
-        return last if self.clock.mono() < self.until(last) else NONE
-
-    def until(self, counts: Counts) -> float:
-        """How long these counts are used, on the clock that never jumps: over one poll that fails."""
-        interval = self.settings.interval
-        return counts.mono + max(2 * interval, interval + 2 * self.settings.timeout)
+        last, interval = self.counted(), self.settings.interval
+        believed = max(2 * interval, interval + 2 * self.settings.timeout)
+        return last if self.clock.mono() - last.mono < believed else NONE
 
     def seconds_per_job(self, queue: str) -> float | None:
         """As the settings say, or else as measured, for as long as that is believed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from math import inf
 from typing import Any
@@ -64,20 +64,19 @@ def constants(name: str, settings: Sqs) -> Iterator[Sample]:
             yield queues.WORKER_TIMEOUT(said.timeout, name, said.ecs.service if said.ecs else WORKERS, queue)
 
 
-def joined(session: Session) -> Joined:
+def joined(session: Session, fresh: Collection[str]) -> Joined:
     """
     How long the oldest job waits, which takes the answers of both SQS and CloudWatch, and how much was asked.
 
     CloudWatch's age counts messages in flight as well, so with ready ones it is an upper bound.
-    With none ready it says nothing, and nobody waits.
+    With none ready it says nothing, and nobody waits. Without a count that may be shown nothing is known.
     """
-    counts, mono = session.recent(), session.clock.mono()
-    samples, holds = [], [session.until(counts)] if counts.ready else []
-    for queue, ready in counts.ready.items():
+    samples, holds = [], []
+    for queue, ready in session.counted().ready.items() if Queues.name in fresh else ():
         age = session.measured.ages.get(queue)
         if not ready:
             samples.append(queues.OLDEST_JOB_AGE(0, session.name, queue))
-        elif age and mono <= age.until:
+        elif age and session.clock.mono() <= age.until:
             samples.append(queues.OLDEST_JOB_AGE(age.seconds, session.name, queue))
             holds.append(age.until)
     for (operation, outcome), count in session.aws.requests.counts().items():
