@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 from threading import Event
 
-from . import __version__, app, asking, config, logs, status
+from . import __version__, app, asking, config, logs, runbooks, status
 from .documents import Complaint
 from .errors import ConfigError
 
@@ -147,7 +147,7 @@ def show_status(options: Options) -> int:
     print(f"queue-exporter: {silence}; this is one poll of its own", file=sys.stderr)
     wired = app.build(settings, once=True)
     wired.poll_once()
-    now = status.report(wired.board)
+    now = status.report(wired.board, runbooks.names())
     show(status.text(now))
     return now.verdict
 

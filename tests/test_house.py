@@ -21,7 +21,7 @@ TESTS = sorted((ROOT / "tests").rglob("*.py"))
 LAYERS = (  # from the ground up: each may import what lies below it
     ("__init__",),
     ("model", "errors"),
-    ("timing", "documents", "logs", "amounts"),
+    ("timing", "documents", "logs", "amounts", "runbooks"),
     ("source", "settings"),
     ("queues", "board"),
     ("sources", "poller"),

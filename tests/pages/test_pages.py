@@ -59,7 +59,7 @@ def test_unknown_paths(server: Server, path: str) -> None:
     with connect(server, f"GET {path} HTTP/1.1\r\n\r\n".encode()) as client:
         answer = rest(client)
     assert answer.startswith(b"HTTP/1.1 404 Not Found\r\n")
-    assert answer.endswith(b"\r\n\r\nno such page; there are / and /metrics\n")
+    assert answer.endswith(b"\r\n\r\nno such page; there are /, /metrics and /runbooks/\n")
 
 
 def test_a_query_changes_nothing(server: Server) -> None:
