@@ -8,14 +8,13 @@ somebody asks, which is seldom; what they say is ours, so nobody needs a login f
 from __future__ import annotations
 
 import html
-import itertools
 import re
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 INDEX = "README"
 PLACES = (Path(__file__).with_name("pages-of-runbooks"), Path(__file__).parents[1] / "runbooks")
-NAME = re.compile(r"[A-Za-z]+")
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <meta name="color-scheme" content="light dark"><title>{title}</title>
@@ -68,7 +67,7 @@ def rendered(source: str) -> str:
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     tokens = parser.parse(source)
-    for heading, text in itertools.pairwise(tokens):
+    for heading, text in pairwise(tokens):
         if heading.type == "heading_open":
             heading.attrSet("id", anchor(text.content))
         for child in text.children or ():

@@ -8,10 +8,10 @@ what the block above it prints. A second word says more: `sh set` names the vari
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 from markdown_it import MarkdownIt
@@ -61,7 +61,7 @@ def read(name: str) -> Page:
     source = (RUNBOOKS / f"{name}.md").read_text("utf-8")
     tokens = MarkdownIt("commonmark").enable("table").parse(source)
     headings = tuple(
-        (token.tag, text.content) for token, text in itertools.pairwise(tokens) if token.type == "heading_open"
+        (token.tag, text.content) for token, text in pairwise(tokens) if token.type == "heading_open"
     )
     fences = [(t.info.strip(), t.content, t.map[0] + 1 if t.map else 0) for t in tokens if t.type == "fence"]
     return Page(name, source, headings, tuple(_blocks(fences)))
