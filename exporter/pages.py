@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import html
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -12,19 +11,15 @@ from typing import NamedTuple
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as TEXT
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
 
-from . import runbooks
+from . import browser, runbooks
 from .board import Board
 from .exposition import Exposition
-from .status import report, text
+from .status import report
+from .terminal import text
 from .web import Gate
 
 WORTH_PACKING = 1024  # bytes
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="refresh" content="15"><meta name="color-scheme" content="light dark">
-<title>Laravel queues</title></head><body><h1>Laravel queues</h1><pre>{}</pre>
-<p><a href="metrics">metrics</a></p></body></html>
-"""
+HTML = "text/html; charset=utf-8"
 RUNBOOKS = "/runbooks/"
 NO_SUCH_PAGE = b"no such page; there are /, /metrics and /runbooks/\n"
 VERDICT = "Queue-Exporter-Verdict"  # a header: the exit status of `status`
@@ -75,15 +70,15 @@ class Pages:
         """What is over its limit. HTML is for browsers, which prefer it."""
         now = report(self.board, runbooks.names(), self.exposition.clock)
         verdict = ((VERDICT, str(int(now.verdict))),)
-        if browser(headers):
-            return Response(PAGE.format(html.escape(text(now))).encode(), "text/html; charset=utf-8", headers=verdict)
+        if wants_html(headers):
+            return Response(browser.status_page(now).encode(), HTML, headers=verdict)
         return Response(text(now).encode(), headers=verdict)
 
     def runbook(self, name: str, headers: Headers) -> Response:
         """What to do about an alert; the index without a name. Markdown for a terminal."""
         name = name or runbooks.INDEX
-        if browser(headers) and (page := runbooks.page(name)):
-            return Response(page.encode(), "text/html; charset=utf-8")
+        if wants_html(headers) and (page := browser.runbook_page(name)):
+            return Response(page.encode(), HTML)
         if source := runbooks.markdown(name):
             return Response(source.encode())
         return Response(b"no such runbook; all are listed on /runbooks/\n", status=HTTPStatus.NOT_FOUND)
@@ -109,7 +104,7 @@ def packed(response: Response, headers: Headers) -> Response:
     return varies._replace(body=body, headers=(*varies.headers, ("Content-Encoding", "gzip")))
 
 
-def browser(headers: Headers) -> bool:
+def wants_html(headers: Headers) -> bool:
     """Whether the client would rather have HTML than text."""
     accept = headers.get("accept", "")
     return weight(accept, "text/html") > weight(accept, "text/plain", "text/*", "*/*")

@@ -1,13 +1,12 @@
 """
 The runbooks: a page for each alert, written in Markdown and named as the alert.
 
-They lie beside the package in a checkout, and in it when installed. Read and rendered when
+They lie beside the package in a checkout, and in it when installed. Read when
 somebody asks, which is seldom; what they say is ours, so nobody needs a login for it.
 """
 
 from __future__ import annotations
 
-import html
 import re
 from functools import cache
 from itertools import pairwise
@@ -15,19 +14,6 @@ from pathlib import Path
 
 INDEX = "README"
 PLACES = (Path(__file__).with_name("pages-of-runbooks"), Path(__file__).parents[1] / "runbooks")
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark"><title>{title}</title>
-<style>
-body {{ max-width: 50rem; margin: 1rem auto; padding: 0 1rem; font: 1rem/1.5 system-ui, sans-serif }}
-pre {{ padding: .75rem; overflow-x: auto; border: 1px solid color-mix(in srgb, currentColor 30%, transparent) }}
-code {{ font: .9rem/1.4 ui-monospace, monospace }}
-table {{ border-collapse: collapse; display: block; overflow-x: auto }}
-th, td {{ padding: .25rem .75rem .25rem 0; text-align: left; vertical-align: top; border-bottom: 1px solid }}
-</style></head><body>
-<p><a href="../">status</a> · <a href="{index}">all runbooks</a></p>
-{body}</body></html>
-"""
 
 
 @cache
@@ -49,12 +35,6 @@ def markdown(name: str) -> str | None:
     if found is None or (name != INDEX and name not in names()):
         return None
     return (found / f"{name}.md").read_text("utf-8")
-
-
-def page(name: str) -> str | None:
-    """The same as HTML that needs nothing from elsewhere."""
-    source = markdown(name)
-    return None if source is None else PAGE.format(title=html.escape(name), index="./", body=rendered(source))
 
 
 def rendered(source: str) -> str:

@@ -60,9 +60,7 @@ def read(name: str) -> Page:
     """The runbook of this alert."""
     source = (RUNBOOKS / f"{name}.md").read_text("utf-8")
     tokens = MarkdownIt("commonmark").enable("table").parse(source)
-    headings = tuple(
-        (token.tag, text.content) for token, text in pairwise(tokens) if token.type == "heading_open"
-    )
+    headings = tuple((token.tag, text.content) for token, text in pairwise(tokens) if token.type == "heading_open")
     fences = [(t.info.strip(), t.content, t.map[0] + 1 if t.map else 0) for t in tokens if t.type == "fence"]
     return Page(name, source, headings, tuple(_blocks(fences)))
 

@@ -19,7 +19,8 @@ from exporter.demo.incidents import INCIDENTS
 from exporter.demo.plan import Plan
 from exporter.pages import Pages
 from exporter.server import open_server
-from exporter.status import report, text
+from exporter.status import report
+from exporter.terminal import text
 from exporter.web import Gate, WebConfig
 
 from ..demo.rehearsal import Servers, rehearsal

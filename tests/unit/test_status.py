@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
 from exporter.model import Limit, Metric, Note, Sample
-from exporter.status import Finding, Report, Verdict, path, report, text
+from exporter.status import Finding, Report, Verdict, path, report
+from exporter.terminal import text
 
 from ..world import HandClock
 
