@@ -11,7 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 from threading import Event
 
-from . import __version__, app, asking, config, logs, status
+from . import __version__, app, asking, config, logs, runbooks, status, terminal
 from .documents import Complaint
 from .errors import ConfigError
 
@@ -124,7 +124,7 @@ def once(options: Options) -> int:
         if not state.up:
             failed[f"{key.source}: {state.reason}: {state.error}"].append(key.collector)
     for why, collectors in failed.items():
-        print(f"queue-exporter: {status.printable(why)} ({', '.join(collectors)})", file=sys.stderr)
+        print(f"queue-exporter: {terminal.printable(why)} ({', '.join(collectors)})", file=sys.stderr)
     return FAILED if failed else FINE
 
 
@@ -147,8 +147,8 @@ def show_status(options: Options) -> int:
     print(f"queue-exporter: {silence}; this is one poll of its own", file=sys.stderr)
     wired = app.build(settings, once=True)
     wired.poll_once()
-    now = status.report(wired.board)
-    show(status.text(now))
+    now = status.report(wired.board, runbooks.names())
+    show(terminal.text(now))
     return now.verdict
 
 

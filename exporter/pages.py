@@ -1,9 +1,8 @@
-"""What the pages say: /metrics, /, /-/healthy, /-/ready. They read memory only."""
+"""What the pages say: /metrics, /, /runbooks/…, /-/healthy, /-/ready. They wait for nobody."""
 
 from __future__ import annotations
 
 import gzip
-import html
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
@@ -12,18 +11,17 @@ from typing import NamedTuple
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4 as TEXT
 from prometheus_client.openmetrics.exposition import CONTENT_TYPE_LATEST as OPENMETRICS
 
+from . import browser, runbooks
 from .board import Board
 from .exposition import Exposition
-from .status import report, text
+from .status import report
+from .terminal import text
 from .web import Gate
 
 WORTH_PACKING = 1024  # bytes
-PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<meta http-equiv="refresh" content="15"><meta name="color-scheme" content="light dark">
-<title>Laravel queues</title></head><body><h1>Laravel queues</h1><pre>{}</pre>
-<p><a href="metrics">metrics</a></p></body></html>
-"""
+HTML = "text/html; charset=utf-8"
+RUNBOOKS = "/runbooks/"
+NO_SUCH_PAGE = b"no such page; there are /, /metrics and /runbooks/\n"
 VERDICT = "Queue-Exporter-Verdict"  # a header: the exit status of `status`
 Q = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
@@ -51,12 +49,14 @@ class Pages:
         """The page of this path, in the format and encoding that the client prefers, or why there is none."""
         if page := self.open.get(path):
             return page(headers)
+        if path.startswith(RUNBOOKS):
+            return packed(self.runbook(path.removeprefix(RUNBOOKS), headers), headers)
         if not self.gate.opens(headers.get("authorization", "")):
             asks = (("WWW-Authenticate", 'Basic realm="queue-exporter"'),)
             return Response(b"a login is needed\n", status=HTTPStatus.UNAUTHORIZED, headers=asks)
         if page := self.closed.get(path):
             return packed(page(headers), headers)
-        return Response(b"no such page; there are / and /metrics\n", status=HTTPStatus.NOT_FOUND)
+        return Response(NO_SUCH_PAGE, status=HTTPStatus.NOT_FOUND)
 
     def metrics(self, headers: Headers) -> Response:
         """The metrics. OpenMetrics is for those who name it."""
@@ -68,12 +68,20 @@ class Pages:
 
     def status(self, headers: Headers) -> Response:
         """What is over its limit. HTML is for browsers, which prefer it."""
-        accept = headers.get("accept", "")
-        now = report(self.board, clock=self.exposition.clock)
+        now = report(self.board, runbooks.names(), self.exposition.clock)
         verdict = ((VERDICT, str(int(now.verdict))),)
-        if weight(accept, "text/html") > weight(accept, "text/plain", "text/*", "*/*"):
-            return Response(PAGE.format(html.escape(text(now))).encode(), "text/html; charset=utf-8", headers=verdict)
+        if wants_html(headers):
+            return Response(browser.status_page(now).encode(), HTML, headers=verdict)
         return Response(text(now).encode(), headers=verdict)
+
+    def runbook(self, name: str, headers: Headers) -> Response:
+        """What to do about an alert; the index without a name. Markdown for a terminal."""
+        name = name or runbooks.INDEX
+        if wants_html(headers) and (page := browser.runbook_page(name)):
+            return Response(page.encode(), HTML)
+        if source := runbooks.markdown(name):
+            return Response(source.encode())
+        return Response(b"no such runbook; all are listed on /runbooks/\n", status=HTTPStatus.NOT_FOUND)
 
     def healthy(self, headers: Headers) -> Response:
         """The process serves."""
@@ -94,6 +102,12 @@ def packed(response: Response, headers: Headers) -> Response:
         return varies
     body = gzip.compress(response.body, compresslevel=1)
     return varies._replace(body=body, headers=(*varies.headers, ("Content-Encoding", "gzip")))
+
+
+def wants_html(headers: Headers) -> bool:
+    """Whether the client would rather have HTML than text."""
+    accept = headers.get("accept", "")
+    return weight(accept, "text/html") > weight(accept, "text/plain", "text/*", "*/*")
 
 
 def weight(preferences: str, *names: str) -> float:

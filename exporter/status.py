@@ -1,28 +1,25 @@
 """
 What is over its limit now, worst first, and then everything else in a screenful.
 
-The report is made from the board alone; the terminal and the page show the same one.
+The report is made from the board alone; the terminal and the browser show the same one.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from itertools import zip_longest
 from math import inf
 
 from . import queues
-from .amounts import UNKNOWN, Amount, duration
+from .amounts import Amount, duration
 from .board import Board, State, shown
 from .model import Limit, Metric, Sample
 from .sources.database import metrics as database
 from .timing import Clock
 
 STRETCHED = 2.0  # times its configured interval: from here on a person should know
-WIDEST = 40  # characters of a name that still has its line to share with numbers
-WORKERS = {"now": queues.WORKERS.name, "outdated": database.OUTDATED.name}
 
 
 class Verdict(IntEnum):
@@ -42,6 +39,50 @@ class Finding:
     alert: str  # "" while there is no runbook of that name
     over: bool
     ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    """One queue now. What nobody knows is None."""
+
+    where: str
+    jobs: tuple[float | None, ...]  # in the order of `queues.STATES`
+    age: float | None  # seconds
+    target: float | None  # seconds
+
+    @property
+    def used(self) -> float | None:
+        """How much of its target the oldest job has waited; above 1 it is late. None without a target."""
+        return None if self.age is None or not self.target else self.age / self.target
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """The workers of one pool."""
+
+    where: str
+    workers: float | None
+    outdated: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Connections:
+    """The connections of one database that are in use, and by whom."""
+
+    where: str
+    used: float
+    available: float
+    ratio: float
+    pools: tuple[tuple[str, float], ...]  # the greediest first
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """When a source answered last, and what a person should know about it."""
+
+    where: str
+    age: float | None  # seconds, of the most important numbers; None if it never answered
+    troubles: tuple[tuple[str, str], ...]  # (of which collectors, what)
 
 
 Values = Mapping[str, Mapping[tuple[str, ...], float]]  # metric's name → label values → value
@@ -68,6 +109,74 @@ class Report:
         """How many queues can never be late, because nobody decided how long a job may wait."""
         targets = self.values.get(queues.TARGET_WAIT.name, {})
         return sum(labels not in targets for labels in self.values.get(queues.OLDEST_JOB_AGE.name, {}))
+
+    @property
+    def queues(self) -> Iterator[Queue]:
+        """The one that waits longest first; one that nobody knows anything of is there, too."""
+        jobs, ages, targets, named = (
+            self.values.get(metric.name, {})
+            for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT, queues.RETRY_AFTER)
+        )
+        names = {labels[:2] for labels in jobs} | set(named) | set(targets)
+        for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
+            counts = tuple(jobs.get((*labels, state)) for state in queues.STATES)
+            yield Queue(path(labels), counts, ages.get(labels), targets.get(labels))
+
+    @property
+    def pools(self) -> Iterator[Pool]:
+        """All pools of workers, by name."""
+        now, outdated = (self.values.get(metric.name, {}) for metric in (queues.WORKERS, database.OUTDATED))
+        for labels in sorted({*now, *outdated}):
+            yield Pool(path(labels), now.get(labels), outdated.get(labels))
+
+    @property
+    def connections(self) -> Iterator[Connections]:
+        """How much of each database's connections is in use, and by which pools."""
+        used, most, reserved, usage = (
+            self.values.get(metric.name, {})
+            for metric in (
+                database.CONNECTIONS,
+                database.CONNECTIONS_MAX,
+                database.CONNECTIONS_RESERVED,
+                database.USAGE,
+            )
+        )
+        for (name,), ratio in usage.items():
+            pools = Counter[str]()
+            for (connection, pool, _), count in used.items():
+                pools[pool] += int(count) if connection == name else 0
+            free = most.get((name,), 0) - reserved.get((name,), 0)
+            yield Connections(name, pools.total(), free, ratio, tuple((p, n) for p, n in pools.most_common() if n))
+
+    @property
+    def answers(self) -> Iterator[Source]:
+        """All sources, each with what is wrong with it or hidden from us, said once for all that it is true of."""
+        for name, states in self.sources.items():
+            taken_at = next(iter(states.values())).taken_at  # of the most important one: its numbers are looked at
+            said = defaultdict[str, list[str]](list)
+            for collector, state in states.items():
+                for trouble in troubles(state, self):
+                    said[trouble].append(collector)
+            yield Source(
+                name,
+                None if taken_at is None else max(0.0, self.wall - taken_at),
+                tuple(
+                    (name if len(of) == len(states) > 1 else f"{name}/{', '.join(of)}", trouble)
+                    for trouble, of in said.items()
+                ),
+            )
+
+    @property
+    def headline(self) -> str:
+        """The one line that says how bad it is."""
+        over = sum(finding.over for finding in self.findings)
+        if over:
+            return "OVER ITS LIMIT"
+        if self.findings:
+            return "CLOSE TO ITS LIMIT"
+        without = self.without_target
+        but = f" (but {without} queue{'s'[: without > 1]} without target_wait)" if without else ""
+        return f"NOTHING IS OVER ITS LIMIT{but}"
 
     @property
     def verdict(self) -> Verdict:
@@ -134,135 +243,22 @@ def beside(metric: Metric, labels: Mapping[str, str], values: Values) -> float |
     return values.get(metric.name, {}).get(tuple(labels[label] for label in metric.labels))
 
 
-Row = tuple[str, ...]
-
-
-def text(report: Report) -> str:
-    """The report in plain text: sixty to eighty columns wide, or as wide as its names are."""
-    sections = [([tuple(map(printable, row)) for row in rows(report)], align) for rows, align in SECTIONS]
-    heads = [row[0] for rows, _ in sections for row in rows if len(row) > 1]
-    width = max((len(head) for head in heads if len(head) <= WIDEST), default=0)
-    return "".join(f"{line}\n" for rows, align in sections for line in lined_up(rows, width, align))
-
-
-def lined_up(rows: list[Row], width: int, align: Callable[[str, int], str]) -> Iterator[str]:
-    """The rows as lines, each column under its head; a name that is too long for it stands on a line of its own."""
-    widths = [max(map(len, column)) for column in zip_longest(*(row[1:] for row in rows), fillvalue="")]
-    for head, *cells in rows:
-        fits = not cells or len(head) <= width
-        if not fits:
-            yield head
-        padded = (f"  {align(cell, most)}" for cell, most in zip(cells, widths, strict=False))
-        yield f"{head if fits else '':<{width}}{''.join(padded)}".rstrip()
-
-
-def over_limit(report: Report) -> Iterator[Row]:
-    """What nobody can know, what is over its limit, what is close to it."""
-    over = any(finding.over for finding in report.findings)
-    if report.silent:
-        yield (f"BLIND: nothing may be shown of {', '.join(report.silent)}",)
-    if over or report.findings:
-        yield ("OVER ITS LIMIT" if over else "CLOSE TO ITS LIMIT",)
-    elif not report.silent:
-        without = report.without_target
-        but = f" (but {without} queue{'s'[: without > 1]} without target_wait)" if without else ""
-        yield (f"NOTHING IS OVER ITS LIMIT{but}",)
-    for finding in report.findings:
-        yield f"  {finding.where}", finding.says, finding.alert
-
-
-def queue_table(report: Report) -> Iterator[Row]:
-    """A line for each queue, the one that waits longest first; one that nobody knows anything of is there, too."""
-    jobs, ages, targets, named = (
-        report.values.get(metric.name, {})
-        for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT, queues.RETRY_AFTER)
-    )
-    names = {labels[:2] for labels in jobs} | set(named) | set(targets)
-    yield "QUEUES", *queues.STATES, "oldest", "target"
-    for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
-        counts = (cell(jobs.get((*labels, state))) for state in queues.STATES)
-        yield f"  {path(labels)}", *counts, cell(ages.get(labels), duration), cell(targets.get(labels), duration)
-
-
-def cell(value: float | None, shown: Callable[[float], str] = "{:,.0f}".format) -> str:
-    """A value, or that there is none."""
-    return UNKNOWN if value is None else shown(value)
-
-
-def worker_table(report: Report) -> Iterator[Row]:
-    """A line for each pool of workers."""
-    columns = {head: report.values[name] for head, name in WORKERS.items() if name in report.values}
-    pools = sorted({pool for values in columns.values() for pool in values})
-    if pools:
-        yield "WORKERS", *columns
-    for pool in pools:
-        yield f"  {path(pool)}", *(cell(values.get(pool)) for values in columns.values())
-
-
-def connections(report: Report) -> Iterator[Row]:
-    """How much of each database's connections is in use, and by which pools."""
-    used, most, reserved, usage = (
-        report.values.get(metric.name, {})
-        for metric in (database.CONNECTIONS, database.CONNECTIONS_MAX, database.CONNECTIONS_RESERVED, database.USAGE)
-    )
-    head = "CONNECTIONS"
-    for (name,), ratio in usage.items():
-        pools = Counter[str]()
-        for (connection, pool, _), count in used.items():
-            pools[pool] += int(count) if connection == name else 0
-        free = most.get((name,), 0) - reserved.get((name,), 0)
-        split = ", ".join(f"{pool} {count}" for pool, count in pools.most_common() if count)
-        where = f"{name}: " if len(usage) > 1 else ""
-        yield head, f"{where}{pools.total()} of {free:.0f} ({100 * ratio:.0f} %), {split}"
-        head = ""
-
-
-def sources(report: Report) -> Iterator[Row]:
-    """When each source answered last, and a line for everything that is wrong with one or hidden from us."""
-    seen = []
-    for name, states in report.sources.items():
-        taken_at = next(iter(states.values())).taken_at  # of the most important one: the numbers that are looked at
-        seen.append(f"{name} {'no answer' if taken_at is None else f'{duration(max(0, report.wall - taken_at))} ago'}")
-    yield "SOURCES", " · ".join(seen)
-    for name, states in report.sources.items():
-        said = defaultdict[str, list[str]](list)
-        for collector, state in states.items():
-            for trouble in troubles(state, report):
-                said[trouble].append(collector)
-        for trouble, collectors in said.items():
-            yield f"  {name}" if len(collectors) == len(states) > 1 else f"  {name}/{', '.join(collectors)}", trouble
-
-
 def troubles(state: State, report: Report) -> Iterator[str]:
     """What a person should know about one collector."""
     fresh = state.fresh(report.mono)
     if state.error:
-        yield f"{state.reason}: {state.error}{'' if fresh else '; nothing is shown'}"
+        yield f"{state.reason}: {state.error}{'' if fresh else '; nothing of it is shown'}"
     elif state.polls == 0:
         yield "not asked yet"
     elif state.notes:
         yield from state.notes
     elif not fresh:
-        yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing is shown"
+        yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing of it is shown"
     if state.up and state.interval > STRETCHED * state.configured_interval:
         usual = duration(state.configured_interval)
         yield f"asked every {duration(state.interval)} instead of {usual}, or it would cost too much of its time"
 
 
-SECTIONS: tuple[tuple[Callable[[Report], Iterator[Row]], Callable[[str, int], str]], ...] = (
-    (over_limit, str.ljust),
-    (queue_table, str.rjust),
-    (worker_table, str.rjust),
-    (connections, str.ljust),
-    (sources, str.ljust),
-)
-
-
 def path(names: Iterable[str]) -> str:
     """The names, one below the other; one that is empty or ends in spaces, so that one sees it."""
     return "/".join(name if name and name == name.strip() else repr(name) for name in names)
-
-
-def printable(value: str) -> str:
-    """A value from outside, without what could move a terminal's cursor."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)

@@ -10,7 +10,8 @@ import pytest
 
 from exporter.demo.postgres import Postgres
 from exporter.logs import Line, Secrets
-from exporter.status import report, text
+from exporter.status import report
+from exporter.terminal import text
 
 from ..world import create_jobs, poll, state, value, watched
 from .holding import SLOW, Db, hand_out_again, hold, long, payload, repeated

@@ -14,7 +14,8 @@ from exporter.app import App
 from exporter.sources.cache import NO_TIME, newest, time_of
 from exporter.sources.database.metrics import OUTDATED
 from exporter.sources.database.signals import HIDDEN
-from exporter.status import report, text
+from exporter.status import report
+from exporter.terminal import text
 from exporter.timing import Deadline
 
 from ..patience import until

@@ -18,7 +18,8 @@ from exporter.demo.incidents import INCIDENTS
 from exporter.demo.plan import Plan
 from exporter.demo.postgres import Postgres
 from exporter.demo.world import World
-from exporter.status import report, text
+from exporter.status import report
+from exporter.terminal import text
 
 from ..patience import PAUSE
 from ..world import close, poll, value

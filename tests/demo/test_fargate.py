@@ -16,7 +16,8 @@ from exporter.demo.fargate.incidents import HEALTHY, INCIDENTS
 from exporter.demo.fargate.plan import CLUSTER, Fargate
 from exporter.demo.fargate.run import connections
 from exporter.demo.fargate.world import FargateWorld
-from exporter.status import report, text
+from exporter.status import report
+from exporter.terminal import text
 
 from ..patience import until
 from ..world import close, poll, value

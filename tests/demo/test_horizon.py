@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from exporter import status
+from exporter import status, terminal
 from exporter.app import App
 from exporter.demo.horizon import HORIZON, PREFIX, HorizonWorld
 from exporter.demo.incidents import HEALTHY, INCIDENTS, horizon
@@ -41,7 +41,7 @@ def after(app: App, name: str, **labels: str) -> float:
 def report(app: App) -> str:
     """The status page, polled anew, with single spaces."""
     look(app)
-    return "\n".join(" ".join(line.split()) for line in status.text(status.report(app.board)).splitlines())
+    return "\n".join(" ".join(line.split()) for line in terminal.text(status.report(app.board)).splitlines())
 
 
 def test_a_healthy_horizon() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import redis
 
-from exporter import status
+from exporter import status, terminal
 from exporter.app import App
 from exporter.demo.redis import Redis
 
@@ -15,7 +15,7 @@ from .world import delay, look, now, payload, push, watched
 def said(app: App) -> list[str]:
     """The lines of the report, after a poll of everything."""
     look(app)
-    return [" ".join(line.split()) for line in status.text(status.report(app.board)).splitlines()]
+    return [" ".join(line.split()) for line in terminal.text(status.report(app.board)).splitlines()]
 
 
 def test_queues_look_like_those_of_a_database(server: Redis, client: redis.Redis) -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from exporter.status import report, text
+from exporter.status import report
+from exporter.terminal import text
 
 from ..world import poll, state, value
 from .cloud import World, about

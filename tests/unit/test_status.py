@@ -12,7 +12,8 @@ from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
 from exporter.model import Limit, Metric, Note, Sample
 from exporter.queues import JOBS as QUEUE_JOBS
-from exporter.status import Finding, Report, Verdict, path, printable, report, text
+from exporter.status import Finding, Report, Verdict, path, report
+from exporter.terminal import printable, text
 
 from ..world import HandClock
 

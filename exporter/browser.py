@@ -1,0 +1,81 @@
+"""The report and the runbooks as HTML, which needs no script and nothing from elsewhere. Jinja escapes every value."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from . import queues, runbooks
+from .amounts import duration
+from .sources.database import metrics as database
+from .status import Report, Verdict
+from .terminal import cell, printable
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+    from markupsafe import Markup
+
+FOLDER = Path(__file__).with_name("html")
+
+
+def status_page(report: Report) -> str:
+    """What is over its limit, worst first, and then everything else; it renews itself."""
+    return _template("status.html").render(
+        report=report,
+        headline=_headline(report),
+        tone={Verdict.BLIND: "over", Verdict.OVER: "over"}.get(report.verdict, ""),
+        moment=datetime.fromtimestamp(report.wall, UTC).strftime("%Y-%m-%d %H:%M:%S"),
+        states=queues.STATES,
+        pools=tuple(report.pools),
+        connections=tuple(report.connections),
+        cell=cell,
+        duration=duration,
+        bar=_bar,
+        usage=database.USAGE.limit,
+    )
+
+
+def runbook_page(name: str) -> str | None:
+    """A runbook, or the index; None if there is none of this name."""
+    from markupsafe import Markup
+
+    source = runbooks.markdown(name)
+    body = None if source is None else Markup(runbooks.rendered(source))  # noqa: S704  # ours, and without HTML
+    return body and _template("runbook.html").render(name=name, body=body)
+
+
+def _headline(report: Report) -> str:
+    """How bad it is, in a line that also fits a tab."""
+    if report.silent:
+        return "Blind"
+    over = sum(finding.over for finding in report.findings)
+    if over:
+        return f"{over} over {'its limit' if over == 1 else 'their limits'}"
+    return report.headline.capitalize()
+
+
+def _bar(share: float | None, bound: float = 1.0, soon: float = 1.0) -> Markup | str:
+    """A share as a bar that also says in words what its colour says: over its bound, or near it."""
+    from markupsafe import Markup
+
+    if share is None:
+        return ""
+    words = f"{share:.0f} times" if share >= 2 else f"{100 * share:.0f} %"
+    tone = "over" if share > bound else "soon" if share > soon * bound else ""
+    said = words + {"over": ", over", "soon": ", near", "": ""}[tone]
+    return Markup('<span class="bar {}" style="--used: {}%">{}</span>').format(tone, round(100 * min(share, 1)), said)
+
+
+@cache
+def _template(name: str) -> Template:
+    """Only where somebody looks with a browser: it takes memory."""
+    from jinja2 import Environment, FileSystemLoader
+
+    def finalize(value: object) -> object:
+        """What could not be seen is spelled out, as in the terminal."""
+        return printable(value) if type(value) is str else value
+
+    environment = Environment(loader=FileSystemLoader(FOLDER), autoescape=True, trim_blocks=True, finalize=finalize)
+    return environment.get_template(name)

@@ -1,0 +1,41 @@
+"""A runbook followed from top to bottom, as somebody would who has no idea."""
+
+from __future__ import annotations
+
+from ..patience import until
+from .blocks import Block, Page, missing
+from .stage import Stage
+
+ENDING = 30.0  # seconds until the status page shows that a cure helped
+
+
+def follow(page: Page, stage: Stage) -> None:
+    """
+    Run every block that is not excused; whoever looks once more after a moment sees what was promised.
+
+    If the status page named the alert before, a page with a cure must end that.
+    """
+    variables = page.variables()
+    assert variables <= set(stage.variables), f"{page.name}: nobody knows {variables - set(stage.variables)}"
+    told = page.name in stage.page
+    for block in page.blocks:
+        if block.note != "set" and not block.excused:
+            _run(page, block, stage)
+    if told and any(block.note == "cure" for block in page.blocks):
+        until(lambda: page.name not in stage.page, ENDING)
+
+
+def _run(page: Page, block: Block, stage: Stage) -> None:
+    where = f"runbooks/{page.name}.md:{block.line}"
+    last = ""
+
+    def printed() -> bool:
+        nonlocal last
+        status, last = stage.run(block, page.variables())
+        assert status == 0, f"{where}: exit status {status}\n{last}"
+        return not missing(block.prints, last)
+
+    try:
+        until(printed, ENDING)
+    except AssertionError as error:
+        raise AssertionError(f"{where}: not printed: {missing(block.prints, last)}\nbut\n{last}\n{error}") from None
