@@ -107,7 +107,8 @@ def test_refused_credentials_are_refused_for_all(four: World, code: str) -> None
     four.cloud.mood = lambda asked: error(code, "The Canonical String should have been 'x-amz-security-token:s3cret'")
     with watch(four, queues={name: {} for name in FOUR}, cloudwatch={}) as app:
         app.pollers[0].poll_all()
-        assert four.cloud.operations() == ["GetQueueAttributes"] * (1 if "Expired" in code or "Missing" in code else 4)
+        assert set(four.cloud.operations()) == {"GetQueueAttributes"}
+        assert len(four.cloud.asked) <= 4  # as many as are asked at once
         for collector in ("queues", "cloudwatch"):
             said = state(app, collector, "sqs")
             assert (said.up, said.reason) == (False, "auth")

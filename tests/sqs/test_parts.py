@@ -25,7 +25,7 @@ class Far:
         self.failures: dict[str, Reason] = {}
         self.takes: dict[str, float] = {}
         self.rests: list[float] = []
-        self.asker = Asker[str](lambda: 0.5, self.rests.append)
+        self.asker = Asker[str](lambda: 0.5, self.rests.append, lanes=1)
 
     def ask(self, part: str, deadline: Deadline) -> str:
         """An answer, or a failure, after some time; a timeout if that is more than there is."""

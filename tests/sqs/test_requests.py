@@ -34,10 +34,10 @@ def within(seconds: float) -> Deadline:
     return Deadline(time.monotonic() + seconds)
 
 
-def ask(aws: Aws, url: str, deadline: Deadline) -> object:
+def ask(aws: Aws, url: str, deadline: Deadline, queue: str = "mail") -> object:
     """One question to an endpoint."""
     service = Service("sqs", Place("eu-west-1", url))
-    return aws.ask(service, GET, deadline, QueueUrl=f"{url}/123456789012/mail", AttributeNames=["All"])
+    return aws.ask(service, GET, deadline, QueueUrl=f"{url}/123456789012/{queue}", AttributeNames=["All"])
 
 
 def failure(url: str, seconds: float = 3.0) -> SourceError:
@@ -118,20 +118,22 @@ def test_a_connection_that_is_reset_is_made_anew(world: World) -> None:
 
 
 def test_a_far_side_that_falls_silent_leaves_a_bounded_number_of_threads(world: World) -> None:
-    """Requests without an end are left behind, but not one more for each poll for ever."""
+    """Requests without an end are left behind: one for each question, and a bounded number in each place."""
     world.queue("mail", 1)
     with Proxy(("127.0.0.1", int(world.aws.url.rpartition(":")[2]))) as proxy:
         aws, url = Aws(settings(30.0)), f"http://127.0.0.1:{proxy.port}"
         assert ask(aws, url, within(3))
         proxy.swallow()
-        for _ in range(MOST_LEFT_BEHIND):
+        for number in range(MOST_LEFT_BEHIND):
             with pytest.raises(SourceError, match="no answer in time"):
-                ask(aws, url, within(0.02))
-        with pytest.raises(SourceError, match="still without an answer"):
-            ask(aws, url, within(0.02))
+                ask(aws, url, within(0.02), f"queue-{number}")
+            with pytest.raises(SourceError, match="still no answer since an earlier poll"):
+                ask(aws, url, within(0.02), f"queue-{number}")
+        with pytest.raises(SourceError, match="too many requests are still without an answer"):
+            ask(aws, url, within(0.02), "one-more")
         assert ask(aws, world.aws.url, within(3))  # another endpoint is another matter
         proxy.heal()
-        for request in (request for left_behind in aws._left_behind.values() for request in left_behind):
+        for request in list(aws._left_behind.values()):
             request.join(5)
         assert ask(aws, url, within(3))
 

@@ -55,6 +55,8 @@ def read(attributes: Mapping[str, str]) -> Queue:
         for name in (*COUNTS, "QueueArn"):
             if name not in attributes:
                 raise SourceError("malformed", f"the answer has no attribute {name!r}")
+        if not all(isinstance(said, str) for said in attributes.values()):
+            raise TypeError
         ready, delayed, reserved, visibility = (count(attributes[name]) for name in COUNTS)
         return Queue(
             ready=ready,
@@ -70,6 +72,6 @@ def read(attributes: Mapping[str, str]) -> Queue:
 
 def count(said: object) -> int:
     """A number of things. Raises `ValueError` or `TypeError` if it cannot be."""
-    if not isinstance(said, (int, str)) or not 0 <= (number := int(said)) <= MOST:
+    if isinstance(said, bool) or not isinstance(said, (int, str)) or not 0 <= (number := int(said)) <= MOST:
         raise ValueError
     return number

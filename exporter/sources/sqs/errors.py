@@ -15,11 +15,27 @@ from botocore.parsers import ResponseParserError
 
 from ...errors import Reason, SourceError
 
+UNKNOWN: Reason = "unexpected"
+REFUSALS: tuple[Reason, ...] = ("auth", "permission", "not_found", "malformed")  # of a role
 LONGEST = 300  # characters of a message
 ODD = (  # raised where an answer has no shape
     ResponseParserError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RuntimeError,
 )  # fmt: skip
-ANY = (aws.BotoCoreError, aws.ClientError, OSError, *ODD)  # what a request may raise
+
+
+class NotAssumedError(Exception):
+    """The role could not be assumed, for the reason that the cause has."""
+
+    def __init__(self, cause: BaseException) -> None:
+        super().__init__(str(cause))
+        self.__cause__ = cause
+
+
+class NoClientError(Exception):
+    """Nothing could be asked, for something is wrong here and not there; the message says what."""
+
+
+ANY = (aws.BotoCoreError, aws.ClientError, OSError, SourceError, NotAssumedError, NoClientError, *ODD)  # of a request
 
 BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
     (r"RequestTimeTooSkewed|RequestExpired|RequestInTheFuture", "auth"),
@@ -38,7 +54,9 @@ BY_CODE: tuple[tuple[str, Reason], ...] = (  # the first that fits
 CREDENTIALS = (
     aws.NoCredentialsError, aws.PartialCredentialsError, aws.CredentialRetrievalError, aws.MetadataRetrievalError,
     aws.ProfileNotFound, aws.UnknownCredentialError, aws.SSOError, aws.ConfigParseError, aws.ConfigNotFound,
+    aws.InvalidConfigError, aws.ParamValidationError,
 )  # fmt: skip
+UNSENDABLE = re.compile(r"Invalid header value|Invalid leading whitespace")
 ENDED_AGAIN = "Credentials were refreshed, but"  # as botocore's RuntimeError says
 PRINTING = (aws.CredentialRetrievalError, aws.MetadataRetrievalError)
 CLOCK = re.compile(r"TooSkewed|RequestExpired|InTheFuture|Signature expired|Signature not yet current")
@@ -55,16 +73,34 @@ BY_CLASS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Rea
 
 def request_failed(error: BaseException) -> SourceError:
     """Why there is no answer."""
+    if isinstance(error, SourceError):
+        return error
     if isinstance(error, aws.ClientError):
         return refused(error.response, error.operation_name)
-    if isinstance(error, CREDENTIALS) or str(error).startswith(ENDED_AGAIN):
-        return SourceError("auth", retrieval_failed(error), unreachable=True)
-    reason: Reason = next(
-        (reason for cause in causes(error) for kind, reason in BY_CLASS if isinstance(cause, kind)), "unexpected"
-    )
+    if words := amiss_here(error):
+        return SourceError("auth", words, unreachable=True)
+    if isinstance(error, NotAssumedError):
+        failure = request_failed(error.__cause__ or error)
+        refusal = isinstance(error.__cause__, aws.ClientError) and failure.reason in REFUSALS
+        reason: Reason = "auth" if refusal else failure.reason
+        return SourceError(reason, f"AssumeRole: {str(failure).removeprefix('AssumeRole: ')}", unreachable=True)
+    reason = next((reason for cause in causes(error) for kind, reason in BY_CLASS if isinstance(cause, kind)), UNKNOWN)
     if reason == "malformed":  # botocore would repeat the answer, which may be one with credentials
         return SourceError(reason, "the answer cannot be read")
     return SourceError(reason, one_line(error))
+
+
+def amiss_here(error: BaseException) -> str:
+    """What is wrong on this side, so that whatever else is asked gets no answer either; "" if nothing is."""
+    if isinstance(error, NoClientError):
+        return str(error)
+    if isinstance(error, CREDENTIALS) or str(error).startswith(ENDED_AGAIN):
+        return retrieval_failed(error)
+    if isinstance(error, FileNotFoundError) and error.filename:  # at this time only credentials are read from files
+        return f"no such file: {short(str(error.filename))}"
+    if UNSENDABLE.match(str(error)):
+        return "the credentials hold a character that they cannot have"
+    return ""
 
 
 @contextmanager
@@ -74,6 +110,22 @@ def reading(answer: str) -> Iterator[None]:
         yield
     except ODD:
         raise SourceError("malformed", f"{answer}: the answer is not what it should be") from None
+
+
+@contextmanager
+def making_a_client() -> Iterator[None]:
+    """What is wrong with the environment is no answer that cannot be read."""
+    try:
+        yield
+    except ValueError as error:
+        said = str(error)
+        if said.startswith("Invalid endpoint"):
+            raise NoClientError(
+                "expected a URL, such as https://sqs.internal, in AWS_ENDPOINT_URL… and endpoint_url"
+            ) from None
+        raise NoClientError(
+            f"credentials or settings of AWS in the environment cannot be used: {type(error).__name__}"
+        ) from None
 
 
 def retrieval_failed(error: BaseException) -> str:
@@ -104,13 +156,12 @@ def refused(response: Any, operation: str) -> SourceError:
     said = response.get("Error", {})
     code, message = str(said.get("Code", "")), short(str(said.get("Message", "")))
     reason: Reason = next((reason for pattern, reason in BY_CODE if re.search(pattern, code)), "unexpected")
-    ours = operation == "AssumeRole" and reason in ("auth", "permission", "not_found", "malformed")
     if CLOCK.search(f"{code} {message}"):
         reason, message = "auth", "the clock of this machine is wrong by minutes"
     elif reason == "auth":  # its message may quote the signed request, and with it a session's token
         message = "the credentials are refused"
     words = ": ".join(part for part in (operation, code, message) if part)
-    return SourceError("auth" if ours else reason, words, unreachable=ours or bool(ENDED.search(code)))
+    return SourceError(reason, words, unreachable=bool(ENDED.search(code)))
 
 
 def one_line(error: BaseException) -> str:
@@ -120,5 +171,6 @@ def one_line(error: BaseException) -> str:
 
 def short(text: str) -> str:
     """The text on one line, not too long, and without what a terminal would obey."""
+    text = re.sub(r"//\S*@", "//…@", text)  # of an address only who it belongs to
     line = "".join(each if each.isprintable() else "�" for each in " ".join(text.split()))
     return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"

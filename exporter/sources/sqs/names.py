@@ -10,6 +10,8 @@ FIFO = ".fifo"
 REGION = re.compile(r"[a-z]{2,4}(-[a-z]+){1,2}-[0-9]+", re.ASCII)
 NAME = re.compile(rf"(?=.{{1,80}}\Z)[\w-]+({re.escape(FIFO)})?", re.ASCII)  # as CreateQueue has it
 PUBLIC = re.compile(r"\.(amazonaws\.com(\.cn)?|api\.aws)\Z")  # hosts of AWS itself
+LOCALSTACK = ".localstack.cloud"  # whose hosts are called as AWS's
+DEFAULT_PORTS = {"http": 80, "https": 443}
 PRIVATE = "vpce"  # the label of a VPC endpoint's host
 
 
@@ -22,12 +24,22 @@ class Place(NamedTuple):
 
 def is_url(text: str) -> bool:
     """Whether this is the URL of a queue: a host, at least one folder (the account), and the queue's name."""
-    parts = urlsplit(text)
-    folders, _, name = parts.path.strip("/").rpartition("/")
+    folder, _, name = text.rstrip("/").rpartition("/")
+    return is_prefix(folder) and bool(NAME.fullmatch(name))
+
+
+def is_prefix(text: str) -> bool:
+    """Whether queues may have such an address before their names: a host, and at least one folder, the account."""
+    try:
+        parts = urlsplit(text)
+        reachable = bool(parts.hostname) and parts.port != 0
+    except ValueError:  # no host or no port can be called so
+        return False
     return (
         parts.scheme in ("http", "https")
-        and bool(parts.hostname and folders and NAME.fullmatch(name))
-        and not (parts.query or parts.fragment or "@" in parts.netloc)
+        and reachable
+        and bool(parts.path.strip("/"))
+        and not (parts.query or parts.fragment or "@" in parts.netloc or re.search(r"\s", text))
     )
 
 
@@ -54,9 +66,16 @@ def sqs_name(url: str) -> str:
     return url.rstrip("/").rpartition("/")[2]
 
 
+def account_in(url: str) -> str | None:
+    """The account that a queue's URL names; None if this is none."""
+    return url.rstrip("/").split("/")[-2] if is_url(url) else None
+
+
 def region_in(url: str) -> str | None:
-    """The region that a queue's URL names; None if it names none."""
+    """The region that a queue's URL names; None if it names none. A host of one's own may be called like a region."""
     host = urlsplit(url).hostname or ""
+    if not (is_aws(url) or host.endswith(LOCALSTACK)):
+        return None
     if host in ("queue.amazonaws.com", "sqs.amazonaws.com"):  # from before there was another one
         return "us-east-1"
     return next((label for label in host.split(".") if REGION.fullmatch(label)), None)
@@ -76,7 +95,8 @@ def identity(address: str, region: str | None, *, one_endpoint: bool) -> str:
     if not is_url(address):
         return address
     parts = urlsplit(address)
-    return f"{region if one_endpoint or is_aws(address) else parts.netloc}/{parts.path.strip('/')}"
+    port = parts.port or DEFAULT_PORTS[parts.scheme]
+    return f"{region if one_endpoint or is_aws(address) else f'{parts.hostname}:{port}'}/{parts.path.strip('/')}"
 
 
 def endpoint_in(url: str) -> str | None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from threading import Thread
 from typing import Generic, TypeVar
 
 from ...errors import Reason, SourceError
@@ -15,6 +16,7 @@ Part = TypeVar("Part")
 Answer = TypeVar("Answer")
 
 MOST_TOLD = 10
+LANES = 8  # parts that are asked for at once
 TRIES = 3  # of one part in one poll
 FIRST_PAUSE = 0.2  # seconds at most before the second round; twice that before the third
 WORTH_A_TRY: tuple[Reason, ...] = ("throttled", "connect", "timeout")
@@ -25,17 +27,21 @@ ONE = 3  # what is left of that time is shared among so many, so that one withou
 
 class Asker(Generic[Part]):
     """
-    Asks for all parts of a question, poll after poll.
+    Asks for all parts of a question, poll after poll, some of them at once.
 
     Everybody is asked once before anybody is asked again, so those who are throttled take no
     time from the others. Who failed at the last poll comes last, who was not reached comes first.
     """
 
-    def __init__(self, roll: Callable[[], float] = random.random, rest: Callable[[float], object] = time.sleep) -> None:
-        self.roll, self.rest = roll, rest
+    def __init__(
+        self,
+        roll: Callable[[], float] = random.random,
+        rest: Callable[[float], object] = time.sleep,
+        lanes: int = LANES,
+    ) -> None:
+        self.roll, self.rest, self.lanes = roll, rest, lanes
         self.asked: dict[Part, None] = {}  # the one asked last at the end
         self.failed: set[Part] = set()  # when they were asked last
-        self.fair = 0.0  # seconds
 
     def each(
         self,
@@ -48,20 +54,23 @@ class Asker(Generic[Part]):
         The answer of each part that has one, and why the others have none; the parts in `first` before others.
 
         Between two rounds lies a random pause, so that those who were throttled together do not
-        come back together. Raises `SourceError` at once if it says that nobody else would get an
+        come back together. Who is not reached before the deadline has failed; what was answered
+        until then stands. Raises `SourceError` at once if it says that nobody else would get an
         answer either.
         """
         order = turns = self._in_order(parts, first)
-        answers: dict[Part, Answer] = {}
-        failures: dict[Part, SourceError] = {}
-        self.fair = deadline.left() / FAIR
+        poll = Poll[Part, Answer](ask, deadline)
         for attempt in range(TRIES):
-            turns = self._round(turns, ask, deadline, answers, failures)
+            turns = self._round(turns, poll)
             pause = self.roll() * FIRST_PAUSE * 2**attempt
             if not turns or attempt + 1 == TRIES or pause >= deadline.at - deadline.mono():
                 break
             self.rest(pause)
-        return {part: answers[part] for part in order if part in answers}, failures
+        answers, failures = poll.answers, poll.failures
+        return (
+            {part: answers[part] for part in order if part in answers},
+            {part: failures[part] for part in order if part in failures},
+        )
 
     def _in_order(self, parts: Iterable[Part], first: Container[Part]) -> list[Part]:
         wanted = dict.fromkeys(parts)
@@ -70,38 +79,74 @@ class Asker(Generic[Part]):
         self.failed &= wanted.keys()
         return sorted(wanted, key=lambda part: (part in self.failed, part not in first, turn.get(part, 0)))
 
-    def _round(
-        self,
-        turns: Iterable[Part],
-        ask: Callable[[Part, Deadline], Answer],
-        deadline: Deadline,
-        answers: dict[Part, Answer],
-        failures: dict[Part, SourceError],
-    ) -> list[Part]:
-        """Ask each once, and note what comes of it. Those that are worth another try."""
-        again = []
+    def _round(self, turns: Sequence[Part], poll: Poll[Part, Answer]) -> list[Part]:
+        """Ask each once, and note what comes of it. Those that are worth another try, in their order."""
+        waiting, poll.again = deque(turns), set()
+        lanes = [
+            Thread(target=self._lane, args=(waiting, poll), name="aws-lane", daemon=True)  # an end waits for no answer
+            for _ in range(min(self.lanes, len(turns)) - 1)
+        ]
+        for lane in lanes:
+            lane.start()
+        self._lane(waiting, poll)
+        for lane in lanes:
+            lane.join()
+        if poll.everybodys:
+            raise poll.everybodys
         for part in turns:
+            if part not in poll.answers:  # a lane that broke off; the log says why
+                poll.failures.setdefault(part, SourceError("unexpected", "the asking broke off"))
+        return [part for part in turns if part in poll.again]
+
+    def _lane(self, waiting: deque[Part], poll: Poll[Part, Answer]) -> None:
+        """Ask one after the other, until nobody waits."""
+        while not poll.everybodys:
             try:
-                given = (share := deadline.share(ONE)).left()
-            except SourceError as late:
-                failures.setdefault(part, late)
-                self.failed.discard(part)
-                continue
-            try:
-                answers[part] = ask(part, share)
-                failures.pop(part, None)
-                self.failed.discard(part)
-            except SourceError as failure:
-                if failure.unreachable:
-                    raise
-                failures.setdefault(part, failure)
-                if failure.reason == "timeout" and given < self.fair:
-                    continue
-                self.failed.add(part)
-                if failure.reason in WORTH_A_TRY and share.mono() < share.at:  # else it had its time
-                    again.append(part)
-            self.asked[part] = self.asked.pop(part, None)
-        return again
+                part = waiting.popleft()
+            except IndexError:
+                return
+            self._turn(part, poll)
+
+    def _turn(self, part: Part, poll: Poll[Part, Answer]) -> None:
+        """Ask one, for its share of the time, and note what comes of it."""
+        given = poll.left() / ONE
+        if given <= 0:
+            poll.failures.setdefault(part, SourceError("timeout", "there was no time to ask"))
+            self.failed.discard(part)
+            return
+        share = Deadline(poll.deadline.mono() + given, poll.deadline.mono)
+        try:
+            poll.answers[part] = poll.ask(part, share)
+        except SourceError as failure:
+            if failure.unreachable:
+                poll.everybodys = failure
+                return
+            poll.failures.setdefault(part, failure)
+            if failure.reason == "timeout" and given < poll.fair:
+                return
+            self.failed.add(part)
+            if failure.reason in WORTH_A_TRY and share.mono() < share.at:  # else it had its time
+                poll.again.add(part)
+        else:
+            poll.failures.pop(part, None)
+            self.failed.discard(part)
+        self.asked[part] = self.asked.pop(part, None)
+
+
+class Poll(Generic[Part, Answer]):
+    """What comes of asking for all parts once."""
+
+    def __init__(self, ask: Callable[[Part, Deadline], Answer], deadline: Deadline) -> None:
+        self.ask, self.deadline = ask, deadline
+        self.answers: dict[Part, Answer] = {}
+        self.failures: dict[Part, SourceError] = {}
+        self.again: set[Part] = set()
+        self.everybodys: SourceError | None = None  # a failure that nobody would be spared
+        self.fair = self.left() / FAIR  # seconds
+
+    def left(self) -> float:
+        """Seconds until the deadline; below zero after it."""
+        return self.deadline.at - self.deadline.mono()
 
 
 def whole(failures: Sequence[SourceError], *, everywhere: bool = False) -> SourceError:
@@ -125,6 +170,6 @@ def of(part: str, failure: SourceError) -> SourceError:
     return failure if failure.unreachable else SourceError(failure.reason, f"{part}: {failure}")
 
 
-def asking(deadline: Deadline) -> Deadline:
-    """The time for requests. Raises `SourceError` if there is none left."""
-    return Deadline(deadline.mono() + ASKING * deadline.left(), deadline.mono)
+def asking(deadline: Deadline, share: float = ASKING) -> Deadline:
+    """The time for requests, a share of what is left. Raises `SourceError` if nothing is."""
+    return Deadline(deadline.mono() + share * deadline.left(), deadline.mono)

@@ -10,12 +10,14 @@ from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...source import Result
 from ...timing import Deadline
-from . import metrics, names, parts
+from . import errors, metrics, names, parts
 from .attributes import Queue, read
 from .names import Place
 from .session import Counts, Session
 
 PAGE = 1000  # queues; without a size of the page ListQueues would end after one
+MOST_PAGES = 100
+LIVING = 0.7  # share of a poll's time for the queues; what is left is for their dead-letter queues
 
 
 class Raw(NamedTuple):
@@ -26,6 +28,7 @@ class Raw(NamedTuple):
     watched: Mapping[str, str]  # queue → URL, or name where no URL is known; those without an answer as well
     answers: Mapping[str, Queue]
     dead: Mapping[str, Queue]  # dead-letter queues by ARN
+    targets: frozenset[str]  # ARNs of dead-letter queues, those of queues without an answer now as well
     denied: frozenset[str]  # queues, and dead-letter queues by ARN, that we may not look into
     failures: tuple[SourceError, ...]
     dropped: int  # queues that earlier answers had too many
@@ -53,16 +56,17 @@ class Queues:
         self.found: dict[str, str] = {}  # queue → URL, as ListQueues said last
         self.urls: dict[str, str] = {}  # name in SQS → URL, as GetQueueUrl said
         self.dropped = 0
+        self.targets: dict[str, str] = {}  # queue → ARN of its dead-letter queue, as it said last
         self.asker = parts.Asker[str]()  # for queues
         self.asker_of_lists, self.asker_of_the_dead = parts.Asker[str](), parts.Asker[str]()
 
     def fetch(self, deadline: Deadline) -> Raw:
-        asking = parts.asking(deadline)
+        asking, living = parts.asking(deadline), parts.asking(deadline, LIVING)
         mono, wall = self.session.clock.mono(), self.session.clock.wall()
-        lost = self._look_around(asking)
+        lost = self._look_around(living)
         watched = self.found | self.named
         found, failures = self.asker.each(
-            watched, lambda queue, left: self._queue(queue, watched[queue], left), asking, self.named
+            watched, lambda queue, left: self._queue(queue, watched[queue], left), living, self.named
         )
         if failures and not found:
             raise self._whole([*failures.values(), *lost])
@@ -70,14 +74,14 @@ class Queues:
         watched = {queue: url for queue, url in watched.items() if queue in answers or queue not in found}
         dead, unseen = self._dead_letters(watched, answers, asking)
         told = (*lost, *failures.values(), *unseen.values())
-        return Raw(mono, wall, watched, answers, dead, denied(failures) | denied(unseen), told, self.dropped)
+        targets = frozenset(self.targets.values())
+        return Raw(mono, wall, watched, answers, dead, targets, denied(failures) | denied(unseen), told, self.dropped)
 
     def _whole(self, failures: list[SourceError]) -> SourceError:
-        """The failure of all. If credentials are refused in every place, the next question looks for others."""
-        failure = parts.whole(failures, everywhere=True)
-        if failure.unreachable:
+        """The failure of all. If credentials are refused anywhere, the next question looks for others."""
+        if any(failure.reason == "auth" for failure in failures):
             self.session.aws.close()
-        return failure
+        return parts.whole(failures, everywhere=True)
 
     def _look_around(self, asking: Deadline) -> list[SourceError]:
         """Find queues by the beginning of their names. If that fails, those that were found before are asked."""
@@ -97,10 +101,12 @@ class Queues:
             for queue, url in found.items()
             if queue and not {self.settings.identity_of(url), names.sqs_name(url)} & here
         }
-        if not urls:
-            none = f"no queue has a name that begins with {begins!r}" if begins else "there is no queue"
-            return [SourceError("not_found", none)]
-        return []
+        if any(found):
+            return []
+        which = f"no queue has a name that begins with {begins!r}" if begins else "there is no queue"
+        if urls:
+            which = f"of {len(urls)} queues that were found none has a name that ends in {self.settings.suffix!r}"
+        return [SourceError("not_found", which)]
 
     def _listed(self, begins: str, asking: Deadline) -> list[str]:
         """The URLs of all queues whose names in SQS begin so."""
@@ -108,22 +114,19 @@ class Queues:
         how: dict[str, Any] = {"MaxResults": PAGE}
         if begins:
             how["QueueNamePrefix"] = begins
-        urls: list[str] = []
-        while True:
-            page = self.session.ask("sqs", place, "ListQueues", asking, **how)
-            urls += map(_url, page.get("QueueUrls", []))
-            if not page.get("NextToken"):
-                return urls
-            how["NextToken"] = page["NextToken"]
+        with errors.reading("ListQueues"):
+            pages = self.session.pages("sqs", place, "ListQueues", asking, MOST_PAGES, **how)
+            return [_url(said) for page in pages for said in page.get("QueueUrls", [])]
 
     def _queue(self, queue: str, address: str, deadline: Deadline) -> Queue | None:
         """One queue; None if it was found and is gone since."""
         try:
             return self._attributes(address, deadline)
         except SourceError as failure:
-            self.urls.pop(address, None)
-            if failure.reason == "not_found" and queue not in self.named:
-                return None
+            if failure.reason == "not_found":
+                self.urls.pop(address, None)
+                if queue not in self.named:
+                    return None
             raise parts.of(queue, failure) from None
 
     def _attributes(self, address: str, deadline: Deadline) -> Queue:
@@ -139,6 +142,8 @@ class Queues:
         self, watched: Mapping[str, str], answers: Mapping[str, Queue], asking: Deadline
     ) -> tuple[dict[str, Queue], dict[str, SourceError]]:
         """The dead-letter queues, each once, if it has not been asked as a queue already."""
+        self.targets = {queue: arn for queue, arn in self.targets.items() if queue in watched}
+        self.targets |= {queue: answer.dead_letter_arn for queue, answer in answers.items()}
         known = {answer.arn: answer for answer in answers.values()}
         urls = {}
         for queue, answer in answers.items():
@@ -156,11 +161,10 @@ class Queues:
         return known | dead, unseen
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        targets = {answer.dead_letter_arn for answer in raw.answers.values()}
         buried = {  # one whose messages go on to yet another queue has workers of its own
             queue
             for queue, answer in raw.answers.items()
-            if answer.arn in targets and not answer.dead_letter_arn and queue not in self.named
+            if answer.arn in raw.targets and not answer.dead_letter_arn and queue not in self.named
         }
         answers = {queue: answer for queue, answer in raw.answers.items() if queue not in buried}
         sizes = {queue: answer.messages for queue, answer in answers.items() if queue not in self.named}
@@ -181,7 +185,15 @@ class Queues:
             yield from self._dead(queue, together, raw)
         for queue, answer in own.items():
             yield from self._kind(queue, answer)
+        yield from self._same(answers)
         yield from parts.told(raw.failures)
+
+    def _same(self, answers: Mapping[str, Queue]) -> Iterator[Note]:
+        """Named queues that turned out to be one: their numbers are true, but not their sum."""
+        by_arn: dict[str, str] = {}
+        for queue in (queue for queue in self.named if queue in answers):
+            if (first := by_arn.setdefault(answers[queue].arn, queue)) != queue:
+                yield Note(f"{queue} is the same queue as {first}: name it once, or it is counted twice")
 
     def _tell(self, raw: Raw, by_name: Mapping[str, list[Queue]], shown: Mapping[str, str]) -> None:
         """Tell the other collectors what there is; of those that did not answer, where they are."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from ...errors import SourceError
 from ...queues import OTHER
 from ...timing import BELIEF, Clock, Deadline
 from ..remembered import Remembered
+from . import names
 from .aws import Aws, Service
 from .names import Place
 from .settings import Sqs
@@ -27,7 +29,8 @@ class Age(NamedTuple):
     """How old the oldest message of a queue was in the newest minute that is known."""
 
     seconds: float
-    until: float  # how long it is shown, on the clock that never jumps
+    at: float  # the end of that minute, on the clock that never jumps
+    until: float  # how long it is shown, on the same clock
 
 
 class Backlog(NamedTuple):
@@ -48,6 +51,8 @@ class Measured(NamedTuple):
 
 NONE = Counts(float("-inf"), float("-inf"), {}, {})
 UNMEASURED = Measured(float("-inf"), {}, {})
+DIMENSION = "QueueName"  # as CloudWatch has it for AWS's own metrics of a queue
+SPARSE = 15.0  # seconds between two counts that are kept; more of them would only take memory
 HISTORY = 1800.0  # seconds for which counts are kept, to make means of
 
 
@@ -60,6 +65,7 @@ class Session:
         self.remembered = Remembered(settings.queues, lambda _: OTHER)
         self.addresses: Mapping[str, str] = {}  # queue → URL, of all that answered last
         self.history: deque[Counts] = deque()  # the newest last
+        self.emptied: Mapping[str, float] = {}  # queue → when nothing of it was ready last, on the monotonic clock
         self.measured = UNMEASURED
         self.backlogs: Mapping[str, Backlog] = {}
 
@@ -71,17 +77,60 @@ class Session:
         """The queue's URL; where it is not known, its name in SQS."""
         return self.addresses.get(queue) or self.settings.address_of(queue)
 
-    def elsewhere(self, queue: str) -> Place:
+    def pages(
+        self, service: str, place: Place, operation: str, deadline: Deadline, most: int, **parameters: Any
+    ) -> Iterator[dict[str, Any]]:
+        """The pages of an answer, so many at most. Raises `SourceError`, also where they do not come to an end."""
+        seen = set[str]()
+        while len(seen) < most:
+            page = self.ask(service, place, operation, deadline, **parameters)
+            yield page
+            if not (token := page.get("NextToken")):
+                return
+            if token in seen:
+                break
+            seen.add(token)
+            parameters["NextToken"] = token
+        raise SourceError("malformed", f"{operation}: the pages of the answer do not come to an end")
+
+    def is_ours(self, queue: str) -> bool:
+        """Whether it is in the account of our credentials, as all are that were looked up, or found, by name."""
+        said = self.settings.address_of(queue) if queue in self.settings.queues else ""
+        return names.account_in(said) in (None, self.settings.account)
+
+    def age_of(self, queue: str) -> Age | None:
+        """
+        CloudWatch's age of a queue with ready jobs, as far as it is of them.
+
+        An age of 0, or of before nothing was ready, is that of others. Nobody waits since before that moment.
+        """
+        age, emptied, now = self.measured.ages.get(queue), self.emptied.get(queue, float("-inf")), self.clock.mono()
+        if not age or not age.seconds or age.at <= emptied or now > age.until:
+            return None
+        return age._replace(seconds=min(age.seconds, now - emptied))
+
+    def dimensions(self, queue: str) -> list[dict[str, str]]:
+        """What CloudWatch knows a queue by."""
+        return [{"Name": DIMENSION, "Value": names.sqs_name(self.address_of(queue))}]
+
+    def place_of_services(self, queue: str) -> Place:
         """Where other services than SQS are asked about a queue."""
         region = self.settings.region_at(self.address_of(queue))
         return Place(region or self.settings.home, self.settings.endpoint_url)
 
     def tell(self, counts: Counts) -> None:
-        """Keep these counts; the same ones twice are kept once."""
-        if not self.history or self.history[-1].mono < counts.mono:
-            self.history.append(counts)
-        while self.history[0].mono < counts.mono - HISTORY:
-            self.history.popleft()
+        """Keep these counts, the newest always, and older ones not closer together than means need them."""
+        history = self.history
+        if history and history[-1].mono >= counts.mono:
+            return
+        if len(history) > 1 and history[-1].mono - history[-2].mono < SPARSE:
+            history.pop()
+        history.append(counts)
+        empty = {queue: counts.mono for queue, ready in counts.ready.items() if not ready}
+        known = {queue: at for queue, at in self.emptied.items() if at > counts.mono - HISTORY}
+        self.emptied = known | empty
+        while history[0].mono < counts.mono - HISTORY:
+            history.popleft()
 
     def counted(self) -> Counts:
         """The counts of the last poll that succeeded, however long ago."""

@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Iterator
 from typing import Annotated, Literal
-from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
@@ -32,9 +31,15 @@ def region(text: str) -> str:
 
 def url(text: str) -> str:
     """An http(s) URL without a login, a query or a fragment in it."""
-    parts = urlsplit(text)
-    if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc or "?" in text or "#" in text:
-        raise ValueError("expected a URL such as https://sqs.eu-west-1.amazonaws.com/123456789012")
+    if not names.is_prefix(f"{text.rstrip('/')}/x"):
+        raise ValueError("expected a URL such as https://sqs.internal")
+    return text.rstrip("/")
+
+
+def prefix(text: str) -> str:
+    """What stands before a queue's name in its URL: without the account, something else would be asked."""
+    if not names.is_prefix(text):
+        raise ValueError("expected a URL with the account, such as https://sqs.eu-west-1.amazonaws.com/123456789012")
     return text.rstrip("/")
 
 
@@ -75,6 +80,7 @@ def beginning(value: object) -> object:
 
 Region = Annotated[str, AfterValidator(region)]
 Url = Annotated[str, AfterValidator(url)]
+Prefix = Annotated[str, AfterValidator(prefix)]
 Role = Annotated[str, AfterValidator(role)]
 Suffix = Annotated[str, AfterValidator(suffix)]
 NamedQueue = Annotated[str, AfterValidator(queue)]
@@ -85,7 +91,7 @@ class Ecs(Settings):
     """The ECS service whose tasks work on a queue."""
 
     cluster: Name = Field(description="its cluster: name or ARN")
-    service: Name = Field(description="the service's name")
+    service: Name = Field(description="the service: name or ARN")
 
 
 class Queue(Settings):
@@ -114,7 +120,7 @@ class Sqs(Settings):
 
     driver: Literal["sqs"] = Field(description="`sqs`")
     region: Region | None = Field(default=None, description="needed where no URL says it")
-    prefix: Url | None = Field(default=None, description="as in `config/queue.php`; without it queues are looked up")
+    prefix: Prefix | None = Field(default=None, description="as in `config/queue.php`; without it queues are looked up")
     suffix: Suffix = Field(default="", description="as in `config/queue.php`")
     endpoint_url: Url | None = Field(
         default=None,
@@ -151,6 +157,8 @@ class Sqs(Settings):
     def _wrong_queues(self) -> Iterator[Complaint]:
         seen: dict[str, str] = {}
         for name in self.queues:
+            if not names.NAME.fullmatch(names.sqs_name(self.address_of(name))):
+                yield Complaint(("queues", name), "expected a name of 80 characters at most, with its suffix")
             if (first := seen.setdefault(self.identity_of(self.address_of(name)), name)) != name:
                 yield Complaint(("queues", name), f"expected once, but it is the same queue as {first!r}")
 
@@ -164,8 +172,21 @@ class Sqs(Settings):
             yield Complaint(("queues",), "expected at least one queue, or discover")
         if self.publish and not any(queue.ecs for queue in self.queues.values()):
             yield Complaint(("publish",), "expected a queue with ecs: without tasks there is no backlog per task")
+        yield from self._published_twice()
         if self.publish and self.interval > EACH_MINUTE:
             yield Complaint(("interval",), "expected 60s or less with publish, as a number is needed each minute")
+
+    def _published_twice(self) -> Iterator[Complaint]:
+        """CloudWatch tells queues apart by their names in SQS alone."""
+        seen: dict[tuple[str | None, str], str] = {}
+        for name in (name for name, queue in self.queues.items() if self.publish and queue.ecs):
+            address = self.address_of(name)
+            first = seen.setdefault((self.region_at(address), names.sqs_name(address)), name)
+            if first != name:
+                yield Complaint(
+                    ("queues", name, "ecs"),
+                    f"expected none with publish, as {first!r} has the same name in CloudWatch",
+                )
 
     def connection_of(self, queue: str, default: str) -> str:
         """Laravel's name of the connection that this queue's workers use: this one."""
@@ -196,6 +217,14 @@ class Sqs(Settings):
         """The region of what belongs to no queue."""
         addresses = (self.prefix, *map(self.address_of, self.queues))
         return next(found for address in addresses if (found := self.region_at(address)))
+
+    @property
+    def account(self) -> str | None:
+        """The account of our credentials, as far as the settings tell: the role's, the prefix's, the first URL's."""
+        if self.role_arn:
+            return self.role_arn.split(":")[4]
+        urls = (*([f"{self.prefix}/queue"] if self.prefix else []), *map(self.address_of, self.queues))
+        return next(filter(None, map(names.account_in, urls)), None)
 
     def of(self, queue: str) -> Queue:
         """What is set for a queue; of one that was found, the defaults."""
