@@ -9,7 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 from threading import Barrier, Event, Thread, active_count
 from threading import enumerate as threads
-from typing import Any
 
 import pytest
 
@@ -18,6 +17,8 @@ from exporter.sources.sqs import errors, names
 from exporter.sources.sqs.aws import LARGEST, Aws, Request, Service
 from exporter.sources.sqs.names import Place
 from exporter.sources.sqs.parts import LANES, Asker
+from exporter.sources.sqs.queues import Queues
+from exporter.sources.sqs.settings import Queue, Sqs
 from exporter.timing import Deadline
 
 from ..patience import until
@@ -102,10 +103,8 @@ def test_an_answer_without_an_end_is_cut_off() -> None:
     assert not [thread for thread in threads() if isinstance(thread, Request)]
 
 
-def settings_at(url: str) -> Any:
+def settings_at(url: str) -> Sqs:
     """Settings of a connection at this endpoint."""
-    from exporter.sources.sqs.settings import Queue, Sqs
-
     return Sqs(driver="sqs", region="eu-west-1", endpoint_url=url, timeout=30.0, queues={"mail": Queue()})
 
 
@@ -212,7 +211,9 @@ def test_rotated_credentials_are_found_although_another_queue_is_dead(world: Wor
     dead = "http://127.0.0.1:9/123456789012/dead"
     refused = error("InvalidClientTokenId")
     with watch(world, queues={"mail": {}, dead: {}}, endpoint_url=None, timeout="20s") as app:
-        session = app.pollers[0].turns[0].collector.session
+        collector = app.pollers[0].turns[0].collector
+        assert isinstance(collector, Queues)
+        session = collector.session
         poll(app, "queues", source="sqs")
         before = session.aws._session
         world.cloud.mood = lambda asked: refused
