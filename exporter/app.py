@@ -91,7 +91,11 @@ def build(config: Config, clock: Clock = Clock(), *, once: bool = False) -> App:
     """Wire up what the settings name, to be polled `once` only or on and on, without touching any of it yet."""
     all_sources = tuple(sources(config, clock, once=once))
     constants = (constant for source in all_sources for constant in source.constants)
-    board = Board(constants, {source.name: source.joined for source in all_sources})
+    named = {
+        name: [(connection.connection_of(queue, name), queue) for queue in connection.queues]
+        for name, connection in config.connections.items()
+    }
+    board = Board(constants, {source.name: source.joined for source in all_sources}, named)
     hide = Secrets(config.secrets()).hide
     pollers = tuple(Poller(source, board, clock, hide=hide) for source in all_sources)
     return App(board, pollers, Exposition(board, clock))

@@ -7,7 +7,7 @@ So a reader sees each collector whole or not at all, and waits for none of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import NamedTuple
@@ -31,7 +31,8 @@ class State:
     configured_interval: float
     interval: float  # in force now: longer than configured when the duty or a failure asks for it
     samples: tuple[Sample, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # all that a person should know of the last success
+    failures: tuple[str, ...] = ()  # those of them that tell of a part that failed
     taken_at: float | None = None  # Unix time of the last success
     good_until: float = float("-inf")  # on the monotonic clock
     polls: int = 0
@@ -55,8 +56,13 @@ class State:
 class Board:
     """The one place where pollers and readers meet."""
 
-    def __init__(self, constants: Iterable[Sample] = (), joins: Mapping[str, Join] = {}) -> None:
-        self.constants, self.joins = tuple(constants), joins  # of each source
+    def __init__(
+        self,
+        constants: Iterable[Sample] = (),
+        joins: Mapping[str, Join] = {},  # of each source
+        named: Mapping[str, Collection[tuple[str, str]]] = {},  # of each source: connection and name of its queues
+    ) -> None:
+        self.constants, self.joins, self.named = tuple(constants), joins, named
         self._lock = Lock()
         self._states: dict[Key, State] = {}
         self._readers: list[Callable[[], None]] = []

@@ -11,7 +11,7 @@ from . import queues, runbooks
 from .amounts import duration
 from .sources.database import metrics as database
 from .status import Report, Verdict
-from .terminal import cell, printable
+from .terminal import cell, pool_columns, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -28,7 +28,8 @@ def status_page(report: Report) -> str:
         tone={Verdict.BLIND: "over", Verdict.OVER: "over"}.get(report.verdict, ""),
         moment=datetime.fromtimestamp(report.wall, UTC).strftime("%Y-%m-%d %H:%M:%S"),
         states=queues.STATES,
-        pools=tuple(report.pools),
+        pools=(pools := tuple(report.pools)),
+        pool_columns=pool_columns(pools),
         connections=tuple(report.connections),
         cell=cell,
         duration=duration,
@@ -48,7 +49,7 @@ def runbook_page(name: str) -> str | None:
 
 def _headline(report: Report) -> str:
     """How bad it is, in a line that also fits a tab."""
-    if report.silent:
+    if report.blind:
         return "Blind"
     over = sum(finding.over for finding in report.findings)
     if over:

@@ -123,6 +123,8 @@ def once(options: Options) -> int:
     for key, state in wired.board.read().items():
         if not state.up:
             failed[f"{key.source}: {state.reason}: {state.error}"].append(key.collector)
+        for failure in state.failures:  # of a part of it
+            failed[f"{key.source}: {failure}"].append(key.collector)
     for why, collectors in failed.items():
         print(f"queue-exporter: {terminal.printable(why)} ({', '.join(collectors)})", file=sys.stderr)
     return FAILED if failed else FINE

@@ -115,7 +115,8 @@ class Poller:
         turn.costs.append(turn.took)
         notes = [result for result in results if isinstance(result, Note)]
         parts = [result for result in results if isinstance(result, SourceError)]
-        texts = (*(note.text for note in notes), *(f"{part.reason}: {part}" for part in parts))
+        failures = tuple(dict.fromkeys(self.hide(f"{part.reason}: {part}") for part in parts))
+        texts = tuple(dict.fromkeys(self.hide(note.text) for note in notes))
         withheld = any(note.withholds for note in notes)
         was, interval = turn.state, self._interval(turn)
         turn.due = began + interval
@@ -123,7 +124,8 @@ class Poller:
             was,
             interval=interval,
             samples=tuple(r for r in results if isinstance(r, Sample)),
-            notes=tuple(dict.fromkeys(map(self.hide, texts))),
+            notes=texts + failures,
+            failures=failures,
             taken_at=self.clock.wall(),
             # Looking more closely for a while makes a number no less believable.
             good_until=float("-inf") if withheld else began + BELIEF * max(interval, was.configured_interval),

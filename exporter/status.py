@@ -17,6 +17,7 @@ from .amounts import Amount, duration
 from .board import Board, State, shown
 from .model import Limit, Metric, Sample
 from .sources.database import metrics as database
+from .sources.sqs import metrics as sqs
 from .timing import Clock
 
 STRETCHED = 2.0  # times its configured interval: from here on a person should know
@@ -58,11 +59,13 @@ class Queue:
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """The workers of one pool."""
+    """The workers of one pool, or the tasks of the ECS service that works on one queue. What nobody knows is None."""
 
     where: str
     workers: float | None
-    outdated: float | None
+    outdated: float | None = None
+    desired: float | None = None  # of the tasks of an ECS service
+    pending: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class Report:
     values: Values
     findings: tuple[Finding, ...]
     sources: Mapping[str, Mapping[str, State]]  # source → collector → state
+    named: Mapping[str, Collection[tuple[str, str]]]  # source → queues of the settings, with their connection
     mono: float
     wall: float
 
@@ -105,6 +109,23 @@ class Report:
         return tuple(f"{name}/{collector}" for name, collector, state in first if not state.fresh(self.mono))
 
     @property
+    def unanswered(self) -> tuple[str, ...]:
+        """The queues that the settings name and that have no numbers, although their source answers."""
+        known = {labels[:2] for labels in self.values.get(queues.JOBS.name, {})}
+        return tuple(
+            path(queue)
+            for name, states in self.sources.items()
+            if next(iter(states.values())).fresh(self.mono)
+            for queue in self.named.get(name, ())
+            if queue not in known
+        )
+
+    @property
+    def blind(self) -> tuple[str, ...]:
+        """All that nobody knows anything of although somebody wants to."""
+        return self.silent + self.unanswered
+
+    @property
     def without_target(self) -> int:
         """How many queues can never be late, because nobody decided how long a job may wait."""
         targets = self.values.get(queues.TARGET_WAIT.name, {})
@@ -113,21 +134,26 @@ class Report:
     @property
     def queues(self) -> Iterator[Queue]:
         """The one that waits longest first; one that nobody knows anything of is there, too."""
-        jobs, ages, targets, named = (
+        jobs, ages, targets, waits = (
             self.values.get(metric.name, {})
             for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT, queues.RETRY_AFTER)
         )
-        names = {labels[:2] for labels in jobs} | set(named) | set(targets)
+        names = {labels[:2] for labels in jobs} | set(waits) | set(targets)
+        names |= {queue for of_source in self.named.values() for queue in of_source}
         for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
             counts = tuple(jobs.get((*labels, state)) for state in queues.STATES)
             yield Queue(path(labels), counts, ages.get(labels), targets.get(labels))
 
     @property
     def pools(self) -> Iterator[Pool]:
-        """All pools of workers, by name."""
+        """All pools of workers, by name, then all tasks, by the queue that they work on."""
         now, outdated = (self.values.get(metric.name, {}) for metric in (queues.WORKERS, database.OUTDATED))
         for labels in sorted({*now, *outdated}):
             yield Pool(path(labels), now.get(labels), outdated.get(labels))
+        tasks = (sqs.RUNNING, sqs.DESIRED, sqs.PENDING)
+        running, desired, pending = (self.values.get(metric.name, {}) for metric in tasks)
+        for labels in sorted(running):
+            yield Pool(path(labels), running[labels], desired=desired.get(labels), pending=pending.get(labels))
 
     @property
     def connections(self) -> Iterator[Connections]:
@@ -180,8 +206,8 @@ class Report:
 
     @property
     def verdict(self) -> Verdict:
-        """Blind if any source is silent: then nobody may call it fine."""
-        if self.silent:
+        """Blind if a source or a queue that somebody named is silent: then nobody may call it fine."""
+        if self.blind:
             return Verdict.BLIND
         return Verdict.OVER if any(finding.over for finding in self.findings) else Verdict.FINE
 
@@ -197,7 +223,7 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     for sample in samples:
         values[sample.metric.name][sample.labels] = sample.value
     findings = sorted(find(samples, values, runbooks), key=lambda f: (not f.over, -f.ratio, f.where, f.says))
-    return Report(values, tuple(findings), sources, mono, clock.wall())
+    return Report(values, tuple(findings), sources, board.named, mono, clock.wall())
 
 
 def find(samples: Iterable[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:

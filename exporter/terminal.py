@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from . import queues
 from .amounts import UNKNOWN, duration
-from .status import Report
+from .status import Pool, Report
 
 WIDEST = 40  # characters of a name that still has its line to share with numbers
 
@@ -35,9 +35,9 @@ def lined_up(rows: list[Row], width: int, align: Callable[[str, int], str]) -> I
 
 def over_limit(report: Report) -> Iterator[Row]:
     """What nobody can know, what is over its limit, what is close to it."""
-    if report.silent:
-        yield (f"BLIND: nothing may be shown of {', '.join(report.silent)}",)
-    if report.findings or not report.silent:
+    if report.blind:
+        yield (f"BLIND: nothing may be shown of {', '.join(report.blind)}",)
+    if report.findings or not report.blind:
         yield (report.headline,)
     for finding in report.findings:
         yield f"  {finding.where}", finding.says, finding.alert
@@ -56,13 +56,24 @@ def cell(value: float | None, shown: Callable[[float], str] = "{:,.0f}".format) 
 
 
 def worker_table(report: Report) -> Iterator[Row]:
-    """A line for each pool of workers, and how many are outdated where that can be told."""
+    """A line for each pool of workers; of what only some of them can tell, a column if any does."""
     pools = list(report.pools)
-    tells = any(pool.outdated is not None for pool in pools)
+    columns = pool_columns(pools)
     if pools:
-        yield "WORKERS", "now", *["outdated"][: int(tells)]
-    for pool in pools:
-        yield f"  {pool.where}", cell(pool.workers), *[cell(pool.outdated)][: int(tells)]
+        yield "WORKERS", *columns
+    for number, pool in enumerate(pools):
+        yield f"  {pool.where}", *(cell(column[number]) for column in columns.values())
+
+
+def pool_columns(pools: Sequence[Pool]) -> dict[str, tuple[float | None, ...]]:
+    """What is known of the pools: each column under its head, those that are empty left out."""
+    columns = {
+        "now": tuple(pool.workers for pool in pools),
+        "desired": tuple(pool.desired for pool in pools),
+        "pending": tuple(pool.pending for pool in pools),
+        "outdated": tuple(pool.outdated for pool in pools),
+    }
+    return {head: column for head, column in columns.items() if head == "now" or any(v is not None for v in column)}
 
 
 def connections(report: Report) -> Iterator[Row]:

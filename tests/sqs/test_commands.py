@@ -59,6 +59,18 @@ def test_status_tells_what_is_over_its_limit(file: Path) -> None:
     assert "sqs/workers/exports  the workers' timeout 1m, not below retry_after 30s" in done.out
 
 
+def test_a_queue_without_an_answer_is_no_good_news(file: Path) -> None:
+    """A queue that somebody named is not there: `once` names it and fails, and `status` calls nothing fine."""
+    settings = yaml.safe_load(file.read_text("utf-8"))
+    settings["connections"]["sqs"]["queues"]["exprots"] = {}
+    file.write_text(yaml.safe_dump(settings))
+    once, status = run("--config", file, "once"), run("--config", file, "status")
+    assert (once.status, status.status) == (1, 3)
+    assert once.err.startswith("queue-exporter: sqs: not_found: exprots: GetQueueAttributes: ")
+    assert 'laravel_queue_jobs{connection="sqs",queue="mail",state="ready"} 90.0' in once.out
+    assert status.out.startswith("BLIND: nothing may be shown of sqs/exprots\nOVER ITS LIMIT\n")
+
+
 def test_check_knows_what_the_settings_know(file: Path) -> None:
     """The VisibilityTimeout is SQS's, so check says nothing of it."""
     done = run("--config", file, "check")

@@ -148,6 +148,22 @@ def test_blind_is_about_the_most_important_question() -> None:
     assert report(made, clock=hand.clock).verdict is Verdict.BLIND
 
 
+@pytest.mark.parametrize(("of", "blind"), [("mail", ()), ("other", ("database/mail",))])
+def test_a_named_queue_without_numbers_leaves_us_blind(of: str, blind: tuple[str, ...]) -> None:
+    """Its source answers, but not for it: nobody may call that fine, and it keeps its line among the queues."""
+    hand = HandClock()
+    made = Board(named={"database": [("database", "mail")]})
+    said = (QUEUE_JOBS(0, "database", of, "ready"),)
+    made.publish({Key("database", "jobs"): State(15, 15, said, polls=1, taken_at=0, good_until=hand.mono + 50)})
+    found = report(made, clock=hand.clock)
+    assert found.blind == blind
+    assert found.verdict is (Verdict.BLIND if blind else Verdict.FINE)
+    assert ("NOTHING IS OVER" in text(found)) is not bool(blind)
+    assert "  database/mail" in text(found)
+    hand.pass_(51)
+    assert report(made, clock=hand.clock).blind == ("database/jobs",)
+
+
 def test_what_is_not_believed_is_not_compared() -> None:
     """An old value is over no limit: nobody knows."""
     hand = HandClock()
