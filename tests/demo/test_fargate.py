@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 
+import botocore.session
 import pytest
+from botocore.config import Config
 
 from exporter import app, config
 from exporter.app import App
-from exporter.demo.fargate.aws import CREDENTIALS, Aws
+from exporter.demo.fargate.aws import ACCOUNT, CREDENTIALS, REGION, Aws
 from exporter.demo.fargate.incidents import HEALTHY, INCIDENTS
 from exporter.demo.fargate.plan import CLUSTER, Fargate
 from exporter.demo.fargate.run import connections
@@ -85,8 +89,9 @@ def test_single_group(rehearse: Rehearse) -> None:
 def test_scale_from_zero(rehearse: Rehearse) -> None:
     """No task runs and none is wanted, while the oldest job is over its target and nothing is reserved."""
     with rehearse(INCIDENTS["scale-from-zero"].plan) as (_, watching):
-        (said,) = over(watching)[f"sqs/{QUEUE}"]
-        assert said.startswith("oldest job 10m")
+        late, stuck = over(watching)[f"sqs/{QUEUE}"]
+        assert late.startswith("oldest job 10m")
+        assert stuck.startswith("no task runs, ")
         assert shown(watching, "ecs_running_tasks") == shown(watching, "ecs_desired_tasks") == 0
         assert shown(watching, "jobs", state="reserved") == 0
         assert shown(watching, "backlog_per_task") == shown(watching, "jobs", state="ready") >= 40
@@ -115,6 +120,30 @@ def test_dead_letters(rehearse: Rehearse) -> None:
         there = world.url(plan.services[0].dead_letter_queue)
         dead = {message["MessageId"] for message in world.sqs.receive_message(QueueUrl=there)["Messages"]}
         assert not dead & world.waiting[QUEUE].keys()  # or CloudWatch would be told that they grow older
+
+
+def test_the_broken_template_throws_as_often_as_is_said() -> None:
+    """What the incident tells people is what its queue is set to."""
+    assert "thrown three times" in INCIDENTS["dead-letters"].description
+    assert INCIDENTS["dead-letters"].plan.services[0].max_receives == 3
+
+
+def test_workers_may_all_receive_at_once() -> None:
+    """Eight tasks on one queue, and messages that are put aside meanwhile: each request has an answer."""
+    session = botocore.session.Session()
+    session.set_credentials(CREDENTIALS["AWS_ACCESS_KEY_ID"], CREDENTIALS["AWS_SECRET_ACCESS_KEY"])
+    with Aws() as aws:
+        config = Config(retries={"total_max_attempts": 1})
+        sqs = session.create_client("sqs", REGION, endpoint_url=aws.url, config=config)
+        sqs.create_queue(QueueName="dead")
+        redrive = {"deadLetterTargetArn": f"arn:aws:sqs:{REGION}:{ACCOUNT}:dead", "maxReceiveCount": 1}
+        once = {"VisibilityTimeout": "0", "RedrivePolicy": json.dumps(redrive)}
+        url = sqs.create_queue(QueueName="mail", Attributes=once)["QueueUrl"]
+        for _ in range(20):
+            entries = [{"Id": str(number), "MessageBody": "{}"} for number in range(10)]
+            sqs.send_message_batch(QueueUrl=url, Entries=entries)
+        with ThreadPoolExecutor(8) as tasks:
+            list(tasks.map(lambda _: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10), range(160)))
 
 
 @pytest.mark.parametrize("name", INCIDENTS)

@@ -12,7 +12,7 @@ import logging
 import urllib.request
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from threading import Thread
+from threading import Lock, Thread
 from typing import Any
 
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
@@ -74,10 +74,7 @@ class Ecs:
             "runningCount": service.running,
             "desiredCount": service.desired,
             "pendingCount": service.pending,
-            "deployments": [
-                {"status": "ACTIVE" if number else "PRIMARY", "rolloutState": "IN_PROGRESS" if number else "COMPLETED"}
-                for number in range(service.deployments)
-            ],
+            "deployments": [{"status": "ACTIVE" if n else "PRIMARY"} for n in range(service.deployments)],
         }
 
     def _arn(self, cluster: str, name: str) -> str:
@@ -104,6 +101,7 @@ class Aws:
         logging.getLogger("werkzeug").setLevel(logging.ERROR)
         self.ecs = Ecs()
         self.moto: Application = DomainDispatcherApplication(create_backend_app)
+        self.turn = Lock()  # moto's queues break if two requests remove a message from one at the same time
         self.front: Application = self._route  # who is asked first
         self.server = make_server("127.0.0.1", port, self._ask, threaded=True, request_handler=QuietHandler)
         self.port = int(self.server.port)
@@ -131,5 +129,7 @@ class Aws:
         return self.front(environ, start_response)
 
     def _route(self, environ: Environ, start_response: StartResponse) -> Iterable[bytes]:
-        is_ecs = str(environ.get("HTTP_X_AMZ_TARGET", "")).startswith(ECS)
-        return (self.ecs if is_ecs else self.moto)(environ, start_response)
+        if str(environ.get("HTTP_X_AMZ_TARGET", "")).startswith(ECS):
+            return self.ecs(environ, start_response)
+        with self.turn:
+            return self.moto(environ, start_response)

@@ -32,8 +32,8 @@ INCIDENTS = {
     "scale-from-zero": Incident(
         "The service was scaled in to no task at night; without a task, the backlog per task starts none.",
         (
-            "sqs/notifications.fifo: jobs wait, none is reserved, the oldest is over its target",
-            "laravel_queue_ecs_running_tasks and _desired_tasks: 0, and nobody changes that",
+            "sqs/notifications.fifo: no task runs, jobs wait, and the oldest is over its target",
+            "WORKERS: 0 now, 0 desired, and nobody changes that",
         ),
         Fargate((replace(NOTIFICATIONS, tasks=0, per_second=0.5, backlog=40, oldest=600), EXPORTS)),
     ),
@@ -46,11 +46,11 @@ INCIDENTS = {
         Fargate((replace(NOTIFICATIONS, tasks=1, per_second=1, backlog=240, oldest=120, most_tasks=4), EXPORTS)),
     ),
     "dead-letters": Incident(
-        "A template is broken: every second job throws, and what has thrown three times is put aside.",
+        "A template is broken: every second try throws, and what has thrown three times is put aside.",
         (
             "sqs/notifications.fifo: dead letters, more and more of them, and no row in failed_jobs",
             'laravel_queue_sqs_dead_letter_messages{queue="notifications.fifo"}',
         ),
-        Fargate((replace(NOTIFICATIONS, fails=0.5, backlog=30, max_receives=1), EXPORTS)),
+        Fargate((replace(NOTIFICATIONS, fails=0.5, backlog=30, oldest=20, max_receives=3), EXPORTS)),
     ),
 }
