@@ -228,3 +228,28 @@ def test_two_hosts_of_one_queue() -> None:
     said = complaint(f"connections: {{sqs: {{driver: sqs, queues: {{{one}: , {two}: }}}}}}")
     assert "expected once, but it is the same queue as" in said
     assert complaints(f"connections: {{sqs: {{driver: sqs, queues: {{{one}: , {far}: }}}}}}") == []
+
+
+def test_two_queues_do_not_publish_one_number() -> None:
+    """CloudWatch tells queues apart by their names: those of two accounts with one name would be told as one."""
+    theirs = PREFIX.replace("123456789012", "999999999999")
+    ecs = "{ecs: {cluster: c, service: s}}"
+    both = f"{ONE}    queues:\n      mail: {ecs}\n      {theirs}/mail: {ecs}\n"
+    assert complaints(both) == []
+    said = complaint(f"{both}    publish: true\n")
+    assert said.endswith("expected none with publish, as 'mail' has the same name in CloudWatch")
+    elsewhere = both.replace(f"{theirs}/mail", f"{theirs.replace('eu-west-1', 'us-east-1')}/mail")
+    assert complaints(f"{elsewhere}    publish: true\n") == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "account"),
+    [
+        ("", "123456789012"),
+        ("    role_arn: arn:aws:iam::888888888888:role/reader\n", "888888888888"),
+    ],
+)
+def test_whose_numbers_cloudwatch_has(settings: str, account: str) -> None:
+    """The role's account if one is assumed, else that of the prefix."""
+    url = "https://sqs.eu-west-1.amazonaws.com/999999999999/mail"
+    assert sqs(f"{ONE}{settings}    queues: {{{url}: }}\n").account == account

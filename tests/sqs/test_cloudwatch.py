@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from exporter.sources.sqs.cloudwatch import MOST_PAGES
 from exporter.status import report
 
 from ..world import HandClock, poll, state, value
@@ -94,6 +95,122 @@ def test_more_than_five_hundred_numbers_take_two_requests(world: World, hand: Ha
         poll(app, "cloudwatch", source="sqs")
         assert world.cloud.operations() == ["GetMetricData"] * 2
         assert value(app, "sqs_messages_sent_total", queue="q199") == 0
+
+
+def test_another_accounts_queue_gets_no_numbers_of_its_namesake(world: World, hand: HandClock) -> None:
+    """CloudWatch knows our own account alone, and a queue by its name: what it says of `mail` is of ours."""
+    theirs = "https://sqs.eu-west-1.amazonaws.com/999999999999/mail"
+    world.queue("mail", 1)
+    world.measured("mail", AGE, {minute(hand, 1): 105})
+    attributes = {"VisibilityTimeout": "30", "QueueArn": "arn:aws:sqs:eu-west-1:999999999999:mail"} | {
+        f"ApproximateNumberOfMessages{state}": "7" for state in ("", "NotVisible", "Delayed")
+    }
+    world.cloud.mood = about("GetQueueAttributes", "999999999999", ("200 OK", {"Attributes": attributes}))
+    with watch(world, hand.clock, queues={"mail": {}, theirs: {}}, **ON) as app:
+        polled(app)
+        assert [value(app, "jobs", queue=queue, state="ready") for queue in ("mail", theirs)] == [1, 7]
+        assert [value(app, "oldest_job_age_seconds", queue=queue) for queue in ("mail", theirs)] == [105, None]
+        assert [value(app, "sqs_messages_sent_total", queue=queue) for queue in ("mail", theirs)] == [0, None]
+        assert state(app, "cloudwatch", "sqs").notes == (
+            f"no age of {theirs}: CloudWatch knows the queues of our own account alone",
+        )
+
+
+def test_a_missing_age_is_explained(world: World, hand: HandClock) -> None:
+    """Jobs wait and CloudWatch says nothing of the last three minutes: a note says so, for as long as it is true."""
+    world.queue("exports")
+    world.queue("mail", 1)
+    hand.wall = hand.wall // 60 * 60 + 1
+    with watch(world, hand.clock, queues={"mail": {}, "exports": {}}, **ON) as app:
+        for said in (None, 7):
+            if said:
+                world.measured("mail", AGE, {minute(hand, 0): said})
+            polled(app)
+            notes = ("no age of mail: CloudWatch has told none of the last three minutes",)
+            assert state(app, "cloudwatch", "sqs").notes == (() if said else notes)
+            assert value(app, "oldest_job_age_seconds", queue="mail") == said
+
+
+def test_an_age_of_before_the_queue_was_empty_is_that_of_other_jobs(world: World, hand: HandClock) -> None:
+    """An hour old, then all done, then one new message: it has not waited for an hour."""
+    url = world.queue("mail", 1)
+    hand.wall = hand.wall // 60 * 60 + 1
+    world.measured("mail", AGE, {minute(hand, 0): 3600})
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        assert value(app, "oldest_job_age_seconds", queue="mail") == 3600
+        with world.unseen():
+            world.client("sqs").purge_queue(QueueUrl=url)
+        hand.pass_(60)
+        poll(app, "queues", source="sqs")
+        assert value(app, "oldest_job_age_seconds", queue="mail") == 0
+        world.queue("mail", 1)
+        hand.pass_(30)
+        poll(app, "queues", source="sqs")
+        assert value(app, "oldest_job_age_seconds", queue="mail") is None
+        world.measured("mail", AGE, {minute(hand, -1): 3600})  # the minute in which it was emptied
+        hand.pass_(60)
+        polled(app)
+        assert value(app, "oldest_job_age_seconds", queue="mail") == 90
+
+
+def test_an_age_of_zero_is_not_that_of_jobs_that_wait(world: World, hand: HandClock) -> None:
+    """CloudWatch's last minute knows of no message; three came since, and nobody works: no age, rather than 0."""
+    world.queue("mail", 3)
+    world.measured("mail", AGE, {minute(hand, 1): 0})
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        assert value(app, "oldest_job_age_seconds", queue="mail") is None
+        world.measured("mail", AGE, {minute(hand, 0): 30})
+        polled(app)
+        assert value(app, "oldest_job_age_seconds", queue="mail") == 30
+
+
+def paged(asked: Asked, *tokens: str) -> Answer | None:
+    """An answer in pages: the first one holds the age, each of these tokens leads to the next one."""
+    if asked.operation != "GetMetricData":
+        return None
+    at = next((n for n, token in enumerate(tokens, 1) if f'"NextToken": "{token}"' in asked.body), 0)
+    result = {"Id": f"q{at % 3}", "Timestamps": [1_799_999_900.0], "Values": [at + 7]}
+    more = {"NextToken": tokens[at]} if at < len(tokens) else {}
+    return "200 OK", {"MetricDataResults": [result]} | more
+
+
+def test_an_answer_in_pages_is_read_to_its_end(world: World, hand: HandClock) -> None:
+    """CloudWatch may give the numbers of one question in several pages; each counts."""
+    world.queue("mail", 1)
+    world.cloud.mood = lambda asked: paged(asked, "second")
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        assert world.cloud.operations().count("GetMetricData") == 2
+        assert value(app, "oldest_job_age_seconds", queue="mail") == 7
+        assert state(app, "cloudwatch", "sqs").up
+
+
+@pytest.mark.parametrize(("tokens", "most"), [(("a", "a"), 2), ([f"t{n}" for n in range(99)], MOST_PAGES)])
+def test_an_answer_without_an_end_is_malformed(world: World, hand: HandClock, tokens: Any, most: int) -> None:
+    """A page that leads back to one before it, or ever on: each is paid for, so it is not followed until time is up."""
+    world.queue("mail", 1)
+    world.cloud.mood = lambda asked: paged(asked, *tokens)
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        assert world.cloud.operations().count("GetMetricData") == most
+        assert state(app, "cloudwatch", "sqs").reason == "malformed"
+
+
+def test_one_odd_number_hides_no_other_queue(world: World, hand: HandClock) -> None:
+    """Of two queues one has a number that cannot be: it is named, and the other one is shown."""
+    names = ("exports", "mail")
+    for name in names:
+        world.queue(name, 1)
+    results = [{"Id": f"q{n}", "Timestamps": [1_799_999_900.0], "Values": [7 if n < 3 else -1]} for n in (0, 3)]
+    world.cloud.mood = about("GetMetricData", "", ("200 OK", {"MetricDataResults": results}))
+    with watch(world, hand.clock, queues={name: {} for name in names}, **ON) as app:
+        polled(app)
+        assert [value(app, "oldest_job_age_seconds", queue=name) for name in names] == [7, None]
+        assert state(app, "cloudwatch", "sqs").notes == (
+            "malformed: mail: GetMetricData: the answer is not what it should be",
+        )
 
 
 def test_switched_off(world: World) -> None:

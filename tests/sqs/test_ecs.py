@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from exporter.browser import status_page
 from exporter.demo.fargate.aws import EcsService
 from exporter.status import report
+from exporter.terminal import text
 
 from ..world import HandClock, poll, state, value
-from .cloud import Asked, World, about, error
+from .cloud import Answer, Asked, World, about, error
 from .watching import watch
 
 WORKER = {"ecs": {"cluster": "workers", "service": "mail"}}
@@ -32,7 +34,8 @@ def test_case_67_backlog_per_task(world: World, waiting: int, running: int, desi
         poll(app, source="sqs")
         assert tasks(app, "mail") == (running, desired, desired - running)
         assert value(app, "backlog_per_task", queue="mail") == backlog
-        assert report(app.board).findings == ()  # nobody said how much would be too much
+        says = [f"no task runs, {waiting} jobs waiting"] if waiting and not running else []
+        assert [each.says for each in report(app.board).findings] == says  # nobody said how much would be too much
 
 
 def test_what_a_task_can_do_in_time(world: World) -> None:
@@ -47,6 +50,25 @@ def test_what_a_task_can_do_in_time(world: World) -> None:
         world.aws.ecs.services["workers", "mail"] = EcsService(2, 2)
         poll(app, source="sqs")
         assert report(app.board).findings == ()
+
+
+def test_no_task_while_jobs_wait(world: World) -> None:
+    """Nothing starts the first task by itself: that is told at once, with its alert, and the tasks are on the page."""
+    world.queue("mail", 1)
+    world.queue("exports")
+    for name in ("mail", "exports"):
+        world.aws.ecs.services["workers", name] = EcsService(0, 2, 1)
+    exports = {"ecs": {"cluster": "workers", "service": "exports"}}
+    with watch(world, queues={"mail": WORKER, "exports": exports}) as app:
+        poll(app, source="sqs")
+        said = report(app.board, runbooks=("LaravelQueueScaleFromZeroStuck",))
+        (found,) = said.findings
+        assert (found.where, found.says, found.over) == ("sqs/mail", "no task runs, 1 job waiting", True)
+        assert found.alert == "LaravelQueueScaleFromZeroStuck"
+        lines = [line.split() for line in text(said).splitlines()]
+        at = lines.index(["WORKERS", "now", "desired", "pending"])
+        assert lines[at + 1 : at + 3] == [["sqs/exports", "0", "2", "1"], ["sqs/mail", "0", "2", "1"]]
+        assert "<td" in status_page(said).partition("pending</th>")[2].partition("</table>")[0]
 
 
 def test_one_service_may_work_on_several_queues(world: World) -> None:
@@ -88,6 +110,52 @@ def test_missing_and_deleted_services_are_no_zeros(world: World) -> None:
             "not_found: service gone of the cluster workers was deleted",
             "not_found: service lost of the cluster workers: MISSING",
         }
+
+
+def described(*services: object) -> Answer:
+    """An answer with these services in it."""
+    return "200 OK", {"services": list(services), "failures": [None]}
+
+
+def test_an_odd_service_is_named_and_hides_no_other(world: World) -> None:
+    """One count that is none, and entries that are no services: the one is told by its name, the others are shown."""
+    queues = {name: {"ecs": {"cluster": "workers", "service": name}} for name in ("mail", "odd")}
+    mail = {"serviceName": "mail", "status": "ACTIVE", "runningCount": 2, "desiredCount": 3, "pendingCount": 1}
+    world.cloud.mood = lambda asked: described(None, mail, mail | {"serviceName": "odd", "runningCount": "many"})
+    with watch(world, queues=queues) as app:
+        poll(app, "ecs", source="sqs")
+        assert tasks(app, "mail") == (2, 3, 1)
+        assert state(app, "ecs", "sqs").notes == (
+            "malformed: DescribeServices: service odd of the cluster workers: the answer is not what it should be",
+        )
+
+
+def test_a_service_may_be_named_by_its_arn(world: World) -> None:
+    """As a cluster may: ECS answers with both, and says which ARN is missing."""
+    world.aws.ecs.services["workers", "mail"] = EcsService(2, 2)
+    arn = "arn:aws:ecs:eu-west-1:123456789012:service/workers/{}"
+    mail = {"serviceName": "mail", "serviceArn": arn.format("mail"), "status": "ACTIVE"}
+    mail |= {f"{state}Count": 2 for state in ("running", "desired", "pending")}
+    missing = [{"arn": arn.format("other"), "reason": "NOT_ASKED"}, {"arn": arn.format("gone"), "reason": "MISSING"}]
+    world.cloud.mood = lambda asked: ("200 OK", {"services": [mail], "failures": missing})
+    queues = {name: {"ecs": {"cluster": "workers", "service": arn.format(name)}} for name in ("mail", "gone")}
+    with watch(world, queues=queues) as app:
+        poll(app, "ecs", source="sqs")
+        assert tasks(app, "mail") == (2, 2, 2)
+        assert state(app, "ecs", "sqs").notes == (
+            f"not_found: service {arn.format('gone')} of the cluster workers: MISSING",
+        )
+
+
+def test_each_region_is_asked_for_its_own_services(world: World) -> None:
+    """A queue in another region has its tasks there."""
+    far = "https://sqs.us-east-1.amazonaws.com/123456789012/far"
+    world.aws.ecs.services["workers", "mail"] = EcsService(1, 1)
+    with watch(world, queues={"mail": WORKER, far: WORKER}) as app:
+        poll(app, "ecs", source="sqs")
+        regions = {asked.headers["authorization"].split("/")[2] for asked in world.cloud.asked}
+        assert regions == {"eu-west-1", "us-east-1"}
+        assert tasks(app, "mail") == tasks(app, far) == (1, 1, 0)
 
 
 def test_a_cluster_that_is_not_there_hides_no_other(world: World) -> None:

@@ -78,6 +78,19 @@ def test_an_old_number_is_not_published(world: World, hand: HandClock) -> None:
             )
 
 
+def test_a_queue_of_another_region_is_told_there(world: World, hand: HandClock) -> None:
+    """Each region's CloudWatch gets the numbers of its own queues."""
+    working(world)
+    far = "https://sqs.us-east-1.amazonaws.com/123456789012/far"
+    with world.unseen():
+        world.client("sqs", "us-east-1").create_queue(QueueName="far")
+    with watch(world, hand.clock, **ON | {"queues": {"mail": WORKER, far: WORKER}}) as app:
+        poll(app, source="sqs")
+        told = [asked for asked in world.cloud.asked if asked.operation == "PutMetricData"]
+        places = {asked.headers["authorization"].split("/")[2]: asked.body for asked in told}
+        assert {region: "far" in body for region, body in places.items()} == {"eu-west-1": False, "us-east-1": True}
+
+
 def test_a_publication_that_fails_fails_alone(world: World) -> None:
     """Denied, it is down by name; what was measured is shown."""
     working(world)

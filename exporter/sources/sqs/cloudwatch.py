@@ -7,35 +7,38 @@ each number is of a minute, and comes a minute or two after it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from ...errors import SourceError
-from ...model import Metric
+from ...model import Metric, Note
+from ...queues import OTHER
 from ...source import Result
 from ...timing import Deadline
-from . import errors, metrics, names, parts
+from . import errors, metrics, parts
+from .attributes import MOST
 from .minutes import MINUTE, SETTLED, WINDOW, Minutes, Tally, beginning, seconds_per_job
 from .names import Place
-from .session import Age, Measured, Session
+from .session import Age, Counts, Measured, Session
 
 NAMESPACE = "AWS/SQS"
 AGE, SENT, DELETED = "ApproximateAgeOfOldestMessage", "NumberOfMessagesSent", "NumberOfMessagesDeleted"
 STATISTICS = {AGE: "Maximum", SENT: "Sum", DELETED: "Sum"}
 MOST_QUERIES = 500  # in one request
 MOST_QUEUES = MOST_QUERIES // len(STATISTICS)
-TOO_OLD = 180.0  # seconds; an age of a minute that ended longer ago is not shown
+MOST_PAGES = 10  # of one answer; all numbers of the longest gap fit on one
+AGE_SHOWN = 180.0  # seconds after the end of its minute
 LONGEST_GAP = 3 * 3600  # seconds that are made up for after a time without answers
+MOST_NAMED = 5  # queues in one sentence
 
-MOST = 1e15  # no queue has seen more messages, nor seconds
 WELL = ("Complete", "PartialData")  # what is said of a number's minutes
 
 Numbers = Mapping[str, Minutes]  # by name in CloudWatch
 
 
-class Past(NamedTuple):
-    """What has been counted of one queue so far."""
+class Totals(NamedTuple):
+    """How much of one queue has been counted so far."""
 
     mono: float  # when CloudWatch was asked, on the clock that never jumps
     sent: Tally
@@ -50,7 +53,9 @@ class Raw(NamedTuple):
     wanted: frozenset[str]  # queues
     answers: Mapping[str, Numbers]
     failures: tuple[SourceError, ...]
-    past: Mapping[str, Past]
+    totals: Mapping[str, Totals]  # so far
+    counts: Counts  # of the queues, as far as they are believed
+    history: tuple[Counts, ...]
 
 
 class CloudWatch:
@@ -62,7 +67,7 @@ class CloudWatch:
     def __init__(self, session: Session, interval: float) -> None:
         self.session, self.interval = session, interval
         self.asker = parts.Asker[tuple[Place, tuple[str, ...]]]()
-        self.past: Mapping[str, Past] = {}
+        self.totals: Mapping[str, Totals] = {}
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking, mono, wall = parts.asking(deadline), self.session.clock.mono(), self.session.clock.wall()
@@ -83,13 +88,14 @@ class CloudWatch:
         if failures and not answers:
             raise parts.whole(failures)
         wanted = frozenset(queue for _, together in requests for queue in together)
-        return Raw(mono, wall, wanted, answers, tuple(failures), self.past)
+        counts, history = self.session.recent(), tuple(self.session.history)
+        return Raw(mono, wall, wanted, answers, tuple(failures), self.totals, counts, history)
 
     def _requests(self) -> list[tuple[Place, tuple[str, ...]]]:
         """The queues to ask for in each request, by where it goes."""
         by_place: dict[Place, list[str]] = {}
-        for queue in {**self.session.settings.queues, **self.session.addresses}:
-            by_place.setdefault(self.session.elsewhere(queue), []).append(queue)
+        for queue in filter(self.session.is_ours, {**self.session.settings.queues, **self.session.addresses}):
+            by_place.setdefault(self.session.place_of_services(queue), []).append(queue)
         return [
             (place, tuple(there[first : first + MOST_QUEUES]))
             for place, there in by_place.items()
@@ -98,7 +104,7 @@ class CloudWatch:
 
     def _needed(self, together: Iterable[str], mono: float) -> float:
         """Of how many seconds numbers are needed: those since the last answer, and those that a mean is made of."""
-        answered = min((self.past[queue].mono for queue in together if queue in self.past), default=mono)
+        answered = min((self.totals[queue].mono for queue in together if queue in self.totals), default=mono)
         return min(mono - answered, LONGEST_GAP) + SETTLED + WINDOW
 
     def _numbers(
@@ -115,60 +121,75 @@ class CloudWatch:
         }
         found: dict[str, dict[str, dict[int, float]]] = {queue: {name: {} for name in STATISTICS} for queue in together}
         refused: dict[str, SourceError] = {}
-        while True:
-            page = self.session.ask("cloudwatch", place, "GetMetricData", deadline, **how)
+        for page in self.session.pages("cloudwatch", place, "GetMetricData", deadline, MOST_PAGES, **how):
             with errors.reading("GetMetricData"):
                 for result in page.get("MetricDataResults", []):
                     queue, name = queries[result["Id"]]
-                    found[queue][name] |= minutes(result)
-                    if (status := result.get("StatusCode", WELL[0])) not in WELL:
-                        failure = errors.refused({"Error": {"Code": status}}, "GetMetricData")
+                    try:
+                        found[queue][name] |= minutes(result)
+                    except SourceError as failure:
                         refused[queue] = parts.of(queue, failure)
-            if not page.get("NextToken"):
-                return found | refused
-            how["NextToken"] = page["NextToken"]
+        return found | refused
 
     def _query(self, id_: str, queue: str, name: str) -> dict[str, Any]:
-        dimensions = [{"Name": "QueueName", "Value": names.sqs_name(self.session.address_of(queue))}]
-        metric = {"Namespace": NAMESPACE, "MetricName": name, "Dimensions": dimensions}
+        metric = {"Namespace": NAMESPACE, "MetricName": name, "Dimensions": self.session.dimensions(queue)}
         return {"Id": id_, "MetricStat": {"Metric": metric, "Period": MINUTE, "Stat": STATISTICS[name]}}
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        before = {queue: past for queue, past in raw.past.items() if queue in raw.wanted}
-        self.past = before | {
-            queue: told(before.get(queue), numbers, raw.mono, raw.wall) for queue, numbers in raw.answers.items()
+        before = {queue: totals for queue, totals in raw.totals.items() if queue in raw.wanted}
+        self.totals = before | {
+            queue: added(before.get(queue), numbers, raw.mono, raw.wall) for queue, numbers in raw.answers.items()
         }
         settled = beginning(raw.wall - SETTLED)
-        self.session.measured = Measured(raw.mono, dict(self._ages(raw)), dict(self._paces(raw, settled)))
-        for queue, past in sorted(self.past.items()):
-            yield metrics.SENT(past.sent.total, self.session.name, queue)
-            yield metrics.DELETED(past.deleted.total, self.session.name, queue)
+        self.session.measured = Measured(raw.mono, ages := dict(self._ages(raw)), dict(self._paces(raw, settled)))
+        for queue, totals in sorted(self.totals.items()):
+            yield metrics.SENT(totals.sent.total, self.session.name, queue)
+            yield metrics.DELETED(totals.deleted.total, self.session.name, queue)
+        yield from without_age(raw, ages)
         yield from parts.told(raw.failures)
 
     def _ages(self, raw: Raw) -> Iterator[tuple[str, Age]]:
         for queue, numbers in raw.answers.items():
             if ages := numbers[AGE]:
                 passed = max(0.0, raw.wall - (max(ages) + MINUTE))
-                yield queue, Age(ages[max(ages)], raw.mono + TOO_OLD - passed)
+                yield queue, Age(ages[max(ages)], raw.mono - passed, raw.mono + AGE_SHOWN - passed)
 
     def _paces(self, raw: Raw, until: int) -> Iterator[tuple[str, float]]:
         for queue, numbers in raw.answers.items():
-            pace = seconds_per_job(self.session.history, queue, numbers[DELETED], until)
+            pace = seconds_per_job(raw.history, queue, numbers[DELETED], until)
             if pace is not None:
                 yield queue, pace
 
 
-def told(before: Past | None, numbers: Numbers, mono: float, now: float) -> Past:
+def added(before: Totals | None, numbers: Numbers, mono: float, now: float) -> Totals:
     """What has been counted with these numbers as well."""
     if before is None:
-        return Past(mono, Tally.begun(numbers[SENT], now), Tally.begun(numbers[DELETED], now))
-    return Past(mono, before.sent.after(numbers[SENT], now), before.deleted.after(numbers[DELETED], now))
+        return Totals(mono, Tally.begun(numbers[SENT], now), Tally.begun(numbers[DELETED], now))
+    return Totals(mono, before.sent.after(numbers[SENT], now), before.deleted.after(numbers[DELETED], now))
+
+
+def without_age(raw: Raw, ages: Mapping[str, Age]) -> Iterator[Note]:
+    """Why nobody knows how long the ready jobs of some queues wait."""
+    waiting = {queue for queue, ready in raw.counts.ready.items() if ready}
+    if silent := sorted(q for q in waiting & raw.answers.keys() if q not in ages or ages[q].until < raw.mono):
+        yield Note(f"no age of {listed(silent)}: CloudWatch has told none of the last three minutes")
+    if strangers := sorted(waiting - raw.wanted - {OTHER}):
+        yield Note(f"no age of {listed(strangers)}: CloudWatch knows the queues of our own account alone")
+
+
+def listed(queues: Collection[str]) -> str:
+    """The names in one sentence."""
+    some, more = ", ".join([*queues][:MOST_NAMED]), len(queues) - MOST_NAMED
+    return f"{some} and {more} more" if more > 0 else some
 
 
 def minutes(result: Mapping[str, Any]) -> dict[int, float]:
-    """The minutes of one result with their numbers. Raises an error of `errors.ODD`."""
-    at = [int(each.timestamp()) for each in result.get("Timestamps", [])]
-    values = [float(each) for each in result.get("Values", [])]
-    if not all(0 <= each <= MOST for each in values):
-        raise ValueError
-    return dict(zip(at, values, strict=True))
+    """The minutes of one result with their numbers. Raises `SourceError`."""
+    if (status := result.get("StatusCode", WELL[0])) not in WELL:
+        raise errors.refused({"Error": {"Code": status}}, "GetMetricData")
+    with errors.reading("GetMetricData"):
+        at = [int(each.timestamp()) for each in result.get("Timestamps", [])]
+        values = [float(each) for each in result.get("Values", [])]
+        if not all(0 <= each <= MOST for each in values):
+            raise ValueError
+        return dict(zip(at, values, strict=True))

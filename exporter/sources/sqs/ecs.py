@@ -42,6 +42,8 @@ class Raw(NamedTuple):
     services: Mapping[Where, Tasks]
     failures: tuple[SourceError, ...]
     idle: Mapping[Where, tuple[int, ...]]  # tasks without a job at the polls before
+    counts: Counts  # of the queues, as far as they are believed
+    seconds_per_job: Mapping[str, float | None]  # by queue
 
 
 class Ecs:
@@ -65,7 +67,7 @@ class Ecs:
         self.queues: dict[Where, list[str]] = {}  # service → queues that it works on
         for queue, said in session.settings.queues.items():
             if said.ecs:
-                where = Where(session.elsewhere(queue), said.ecs.cluster, said.ecs.service)
+                where = Where(session.place_of_services(queue), said.ecs.cluster, said.ecs.service)
                 self.queues.setdefault(where, []).append(queue)
         self.idle: Mapping[Where, tuple[int, ...]] = {}
 
@@ -82,7 +84,8 @@ class Ecs:
                     failures.append(failure)
         if failures and not services:
             raise parts.whole(failures)
-        return Raw(services, tuple(failures), self.idle)
+        seconds = {queue: self.session.seconds_per_job(queue) for queue in self.session.settings.queues}
+        return Raw(services, tuple(failures), self.idle, self.session.recent(), seconds)
 
     def _requests(self) -> list[tuple[Where, ...]]:
         """The services to ask for in each request."""
@@ -104,7 +107,7 @@ class Ecs:
             raise parts.of(f"cluster {cluster}", failure) from None
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        counts = self.session.recent()
+        counts = raw.counts
         self.idle = {
             where: (*raw.idle.get(where, ()), idle_tasks(tasks.running, self.queues[where], counts))[-IDLE_POLLS:]
             for where, tasks in raw.services.items()
@@ -113,7 +116,7 @@ class Ecs:
         backlogs: dict[str, Backlog] = {}
         for where, tasks in raw.services.items():
             for queue in self.queues[where]:
-                yield from self._tasks(queue, tasks)
+                yield from self._tasks(queue, tasks, raw.seconds_per_job[queue])
                 if queue in counts.ready:
                     backlog = Backlog(counts.ready[queue] / max(tasks.running, 1), counts.mono, counts.wall)
                     backlogs[queue] = backlog
@@ -123,14 +126,13 @@ class Ecs:
         self.session.backlogs = backlogs
         yield from parts.told(raw.failures)
 
-    def _tasks(self, queue: str, tasks: Tasks) -> Iterator[Sample]:
+    def _tasks(self, queue: str, tasks: Tasks, seconds: float | None) -> Iterator[Sample]:
         at = (self.session.name, queue)
         yield metrics.RUNNING(tasks.running, *at)
         yield metrics.DESIRED(tasks.desired, *at)
         yield metrics.PENDING(tasks.pending, *at)
         yield metrics.DEPLOYMENTS(tasks.deployments, *at)
         target = self.session.settings.target_wait_of(queue)
-        seconds = self.session.seconds_per_job(queue)
         if target is not None and seconds is not None:
             yield metrics.ACCEPTABLE(target / seconds, *at)
 
@@ -138,15 +140,20 @@ class Ecs:
 def read(where: Where, answer: Mapping[str, Any]) -> Tasks:
     """One service of an answer. One that is missing or was deleted has not no tasks: raises `SourceError`."""
     called = f"service {where.service} of the cluster {where.cluster}"
-    with errors.reading("DescribeServices"):
-        for service in answer.get("services", []):
+    with errors.reading(f"DescribeServices: {called}"):
+        for service in _objects(answer, "services"):
             if where.service in (service.get("serviceName"), service.get("serviceArn")):
                 if service.get("status") == "INACTIVE":
                     raise SourceError("not_found", f"{called} was deleted")
                 running, desired, pending = (count(service[f"{state}Count"]) for state in STATES)
                 return Tasks(running, desired, pending, len(service.get("deployments", [])))
-        whys = (each.get("reason", "?") for each in answer.get("failures", []) if _is_of(each, where.service))
-        raise SourceError("not_found", f"{called}: {next(whys, 'not mentioned')}")
+        whys = (str(each.get("reason")) for each in _objects(answer, "failures") if _is_of(each, where.service))
+        raise SourceError("not_found", f"{called}: {errors.short(next(whys, 'not mentioned'))}")
+
+
+def _objects(answer: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """The objects of a list; what else is in it is about none of our services."""
+    return [each for each in answer.get(name) or [] if isinstance(each, Mapping)]
 
 
 def _is_of(failure: Mapping[str, Any], service: str) -> bool:

@@ -40,7 +40,6 @@ REQUESTS = Metric(
     ("connection", "operation", "outcome"),
     "counter",
 )
-RUNNING = Metric("laravel_queue_ecs_running_tasks", "Running tasks of the ECS service that works on this queue.", QUEUE)
 DESIRED = Metric("laravel_queue_ecs_desired_tasks", "Tasks that ECS tries to have.", QUEUE)
 PENDING = Metric("laravel_queue_ecs_pending_tasks", "Tasks that are being started.", QUEUE)
 DEPLOYMENTS = Metric(
@@ -65,6 +64,19 @@ IDLE_TASKS = Metric(
     "of a FIFO queue, too few message groups have messages. Absent until three polls knew all of the service's queues.",
     QUEUE,
     limit=Limit(0, "{value:task} without a job while jobs are ready", "LaravelQueueFifoStuck"),
+)
+RUNNING = Metric(
+    "laravel_queue_ecs_running_tasks",
+    "Running tasks of the ECS service that works on this queue.",
+    QUEUE,
+    limit=Limit(
+        1,
+        "no task runs, {beside:job} waiting",
+        "LaravelQueueScaleFromZeroStuck",
+        below=True,
+        given=BACKLOG,
+        beside=BACKLOG,
+    ),
 )
 PUBLISHED = Metric(
     "laravel_queue_published_backlog_per_task", "The backlog per task that CloudWatch was told last.", QUEUE

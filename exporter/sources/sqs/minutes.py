@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from .session import Counts
 
-MINUTE = 60
+MINUTE = 60  # seconds
 SETTLED = 120  # seconds after which a minute's number is taken to be complete
 WINDOW = 900  # seconds that the means are of
 SHORTEST = 300.0  # seconds; below that a mean says little

@@ -10,13 +10,13 @@ from ...errors import SourceError
 from ...model import Metric, Note
 from ...source import Result
 from ...timing import Deadline
-from . import metrics, names, parts
+from . import metrics, parts
 from .names import Place
 from .session import Backlog, Session
 from .settings import EACH_MINUTE
 
-NAMESPACE, NAME, DIMENSION = "Custom/QueueWorker", "BacklogPerTask", "QueueName"
-TOO_OLD = 120.0  # seconds; what was counted longer ago is not published
+NAMESPACE, NAME = "Custom/QueueWorker", "BacklogPerTask"
+PUBLISHED_FOR = 120.0  # seconds after the counting; what is older is not published
 
 
 class Raw(NamedTuple):
@@ -27,7 +27,11 @@ class Raw(NamedTuple):
 
 
 class Publish:
-    """PutMetricData, once for each number: one that was told before is never told again."""
+    """
+    PutMetricData, for each number until it has gone through: one that did is not sent again.
+
+    Where the answer got lost CloudWatch may have it twice, at the same time, which moves no average.
+    """
 
     name = "publish"
     metrics: tuple[Metric, ...] = (metrics.PUBLISHED,)
@@ -36,19 +40,19 @@ class Publish:
         self.session = session
         self.asker = parts.Asker[Place]()
         self.interval = EACH_MINUTE
-        self.told: dict[str, float] = {}  # queue → when the jobs were counted whose backlog was published last
+        self.published: dict[str, float] = {}  # queue → when the jobs were counted whose backlog was published last
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        young = self.session.clock.mono() - TOO_OLD
+        young = self.session.clock.mono() - PUBLISHED_FOR
         fresh = {
             queue: backlog
             for queue, backlog in self.session.backlogs.items()
-            if backlog.mono > max(young, self.told.get(queue, young))
+            if backlog.mono > max(young, self.published.get(queue, young))
         }
         by_place: dict[Place, list[str]] = {}
         for queue in fresh:
-            by_place.setdefault(self.session.elsewhere(queue), []).append(queue)
+            by_place.setdefault(self.session.place_of_services(queue), []).append(queue)
 
         def put(place: Place, left: Deadline) -> dict[str, Any]:
             data = [self._datum(queue, fresh[queue]) for queue in by_place[place]]
@@ -58,11 +62,11 @@ class Publish:
         if failures and not done:
             raise parts.whole([*failures.values()])
         published = {queue: fresh[queue] for place in done for queue in by_place[place]}
-        self.told |= {queue: backlog.mono for queue, backlog in published.items()}
+        self.published |= {queue: backlog.mono for queue, backlog in published.items()}
         return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures.values()))
 
     def _datum(self, queue: str, backlog: Backlog) -> dict[str, Any]:
-        dimensions = [{"Name": DIMENSION, "Value": names.sqs_name(self.session.address_of(queue))}]
+        dimensions = self.session.dimensions(queue)
         at = datetime.fromtimestamp(backlog.wall, UTC)
         return {
             "MetricName": NAME, "Dimensions": dimensions, "Timestamp": at, "Value": backlog.per_task, "Unit": "Count"

@@ -68,15 +68,13 @@ def joined(session: Session, fresh: Collection[str]) -> Joined:
     """
     How long the oldest job waits, which takes the answers of both SQS and CloudWatch, and how much was asked.
 
-    CloudWatch's age counts messages in flight as well, so with ready ones it is an upper bound.
-    With none ready it says nothing, and nobody waits. Without a count that may be shown nothing is known.
+    With none ready nobody waits, whatever is in flight. Without a count that may be shown nothing is known.
     """
     samples, holds = [], []
     for queue, ready in session.counted().ready.items() if Queues.name in fresh else ():
-        age = session.measured.ages.get(queue)
         if not ready:
             samples.append(queues.OLDEST_JOB_AGE(0, session.name, queue))
-        elif age and session.clock.mono() <= age.until:
+        elif age := session.age_of(queue):
             samples.append(queues.OLDEST_JOB_AGE(age.seconds, session.name, queue))
             holds.append(age.until)
     for (operation, outcome), count in session.aws.requests.counts().items():
