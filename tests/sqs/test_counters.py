@@ -8,7 +8,7 @@ import pytest
 
 from ..world import HandClock, poll, value
 from .cloud import World, error
-from .test_cloudwatch import DELETED, ON, SENT, minute, polled
+from .test_cloudwatch import AGE, DELETED, ON, SENT, minute, polled
 from .watching import watch
 
 
@@ -43,6 +43,35 @@ def test_minutes_without_an_answer_are_made_up_for(world: World, hand: HandClock
         world.cloud.well()
         polled(app)
         assert value(app, "sqs_messages_deleted_total", queue="mail") == 40
+
+
+def test_a_longer_silence_is_made_up_for_in_part(world: World, hand: HandClock) -> None:
+    """Of five hours without an answer the last three are asked for, and some minutes more; not ever more of them."""
+    world.queue("mail")
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        for first in range(1, 301, 100):
+            world.measured("mail", DELETED, {minute(hand, -number): 1 for number in range(first, first + 100)})
+        hand.pass_(5 * 3600)
+        polled(app)
+        total = value(app, "sqs_messages_deleted_total", queue="mail")
+        assert total is not None
+        assert 180 <= total <= 200
+
+
+def test_many_numbers_of_one_minute(world: World, hand: HandClock) -> None:
+    """AWS tells a minute in several data: the oldest age is the largest of them, and what was sent is their sum."""
+    world.queue("mail", 1)
+    hand.wall = hand.wall // 60 * 60 + 1
+    with watch(world, hand.clock, queues={"mail": {}}, **ON) as app:
+        polled(app)
+        for number in (3, 9, 6):
+            world.measured("mail", AGE, {minute(hand, -1): number})
+            world.measured("mail", SENT, {minute(hand, -1): number})
+        hand.pass_(120)
+        polled(app)
+        assert value(app, "oldest_job_age_seconds", queue="mail") == 9
+        assert value(app, "sqs_messages_sent_total", queue="mail") == 18
 
 
 def test_a_clock_that_was_ahead_stops_no_counter(world: World, hand: HandClock) -> None:

@@ -34,6 +34,11 @@ def test_only_what_both_know_counts() -> None:
     assert seconds_per_job(after, "mail", before, NOW) == pytest.approx(3)
 
 
+def test_only_the_last_quarter_of_an_hour_counts() -> None:
+    """Jobs that were slower before that are no part of the mean."""
+    assert seconds_per_job(history(*[60] * 10, *[6] * 15), "mail", done(25, 120), NOW) == pytest.approx(3)
+
+
 @pytest.mark.parametrize(
     ("counts", "deleted"),
     [

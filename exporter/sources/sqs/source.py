@@ -19,7 +19,7 @@ from .queues import Queues
 from .session import Session
 from .settings import Sqs
 
-COLLECTORS = (Queues, CloudWatch, Ecs, Publish)
+COLLECTORS = (Queues, CloudWatch, Ecs, Publish)  # the most important first
 SETTINGS: tuple[Metric, ...] = (queues.TARGET_WAIT, queues.CONNECTION_INFO, queues.WORKER_TIMEOUT)
 JOINED: tuple[Metric, ...] = (queues.OLDEST_JOB_AGE, metrics.REQUESTS)
 METRICS: tuple[Metric, ...] = (*SETTINGS, *(each for collector in COLLECTORS for each in collector.metrics), *JOINED)
