@@ -35,6 +35,7 @@ def test_each_metric_names_the_drivers_that_give_it() -> None:
         assert {metric.name for metric in marked - said} <= {"laravel_queue_worker_timeout_seconds"}  # needs a pool
     assert "| `laravel_queue_queues` | gauge | `connection` | all | " in metrics()
     assert "| `laravel_queue_paused` | gauge | `connection`, `queue` | `database`, `redis` | " in metrics()
+    assert "| `laravel_queue_retried_jobs` | gauge | `connection`, `queue` | `database` | " in metrics()
     assert "| `laravel_queue_attempts_max` | gauge | `connection`, `queue` | `database` | " in metrics()
 
 

@@ -8,7 +8,7 @@ from exporter.demo.redis import Redis
 from exporter.sources.redis.found import MOST
 
 from ..world import HandClock, series, value
-from .world import PREFIX, counts, delay, look, now, payload, push, watched
+from .world import PREFIX, counts, delay, look, now, payload, push, state_of, watched
 
 
 def test_named_queues_alone_unless_told_to_look(server: Redis, client: redis.Redis) -> None:
@@ -56,21 +56,48 @@ def test_many_keys_take_several_polls(server: Redis, client: redis.Redis) -> Non
         assert value(app, "jobs", queue="stray", state="ready") == 1
 
 
-def test_case_77_queues_without_end(server: Redis, client: redis.Redis) -> None:
-    """Case 77: of ten thousand queues a hundred have their names; the others are one, and counted as left out."""
+def fill(client: redis.Redis, number: int) -> None:
+    """A job in each of so many queues."""
     with client.pipeline() as pipeline:
-        for number in range(10_000):
-            pipeline.rpush(f"{PREFIX}queues:q{number}", payload())
+        for each in range(number):
+            pipeline.rpush(f"{PREFIX}queues:q{each}", payload())
         pipeline.execute()
+
+
+def test_case_77_many_queues_are_one(server: Redis, client: redis.Redis) -> None:
+    """Case 77: of several hundred queues a hundred have their names; the others are one, and the total is right."""
+    fill(client, 500)
+    with watched(server.url(), discover=True, once=True, timeout="20s") as app:
+        look(app, "queues")
+        shown = series(app.exposition.page("text")).items()
+        ready = [number for (_, labels), number in shown if ("state", "ready") in labels]
+        assert len(ready) == 1 + 100 + 1
+        assert sum(ready) == 500
+        assert value(app, "jobs", queue="other", state="ready") == 400
+        assert value(app, "labels_dropped_total", label="queue", collector="queues") == 400
+
+
+def test_case_77_queues_without_end(server: Redis, client: redis.Redis) -> None:
+    """Case 77: of ten thousand queues a thousand are asked for; of the rest nobody knows, so `other` is absent."""
+    fill(client, 10_000)
     with watched(server.url(), discover=True, once=True, timeout="20s") as app:
         for _ in range(2):
             look(app, "queues")
         shown = series(app.exposition.page("text"))
         states = [dict(labels) for name, labels in shown if name == "laravel_queue_jobs"]
-        assert len({labels["queue"] for labels in states}) == 1 + 100 + 1
-        assert value(app, "jobs", queue="other", state="ready") == MOST - 100
+        assert len({labels["queue"] for labels in states}) == 1 + 100
+        assert value(app, "jobs", queue="other", state="ready") is None
+        assert "more than 1,000 queues were found" in state_of(app, "queues").notes[0]
         dropped = value(app, "labels_dropped_total", label="queue", collector="queues")
         assert (dropped or 0) >= 2 * (10_000 - MOST)
+
+
+def test_a_name_that_is_no_text_is_not_asked_for(server: Redis, client: redis.Redis) -> None:
+    """Under a name with bytes that are no text nothing would be found, and nothing is no answer."""
+    client.rpush(PREFIX.encode() + b"queues:caf\xe9", payload())
+    with watched(server.url(), discover=True, once=True) as app:
+        look(app, "queues")
+        assert value(app, "queues") == 1
 
 
 def test_case_77_names_in_horizon_without_end(server: Redis, client: redis.Redis) -> None:

@@ -59,7 +59,7 @@ def test_who_is_not_let_in_is_told_so(locked: Redis, login: str) -> None:
 
 def acl() -> str:
     """The line in the README that makes our user."""
-    return block("text", "ACL SETUSER")
+    return block("text", "ACL SETUSER queue_exporter")
 
 
 def test_the_settings_of_the_readme_are_accepted(tmp_path: Path) -> None:
@@ -175,7 +175,7 @@ def test_case_16_tls(encrypted: Redis, authority: trustme.CA, tmp_path: Path) ->
 
 def test_tls_with_a_redis_that_has_none(server: Redis) -> None:
     """A Redis that does not speak TLS waits for the end of what it takes for a command: the message suspects it."""
-    with watched(f"rediss://localhost:{server.port}/0", timeout="0.2s") as app:
+    with watched(f"rediss://localhost:{server.port}/0", timeout="0.5s") as app:
         look(app, "queues")
         assert state_of(app, "queues").reason == "timeout"
         assert "TLS" in state_of(app, "queues").error

@@ -7,7 +7,7 @@ import redis
 from exporter.demo.redis import Redis
 from exporter.sources.ledger import Job, Key, Ledger, Reading, Rules
 
-from ..world import state, value
+from ..world import series, state, value
 from .world import PREFIX, errors, look, now, payload, push, reserve, watched
 
 NOW = 1_800_000_000
@@ -97,3 +97,20 @@ def test_case_46_a_wrong_type_fails_alone_here_too(server: Redis, client: redis.
         assert errors(app, "queues") == {"wrong_type": 1}
         assert value(app, "reservation_seconds_count", queue="mail") == 0
         assert value(app, "reservation_seconds_count", queue="default") is None
+
+
+def test_case_77_classes_without_end(server: Redis, client: redis.Redis) -> None:
+    """Case 77: the first hundred classes have their names, what comes later is `other`, and each is counted once."""
+    at = now(client)
+    for number in range(130):
+        reserve(client, payload(attempts=1, displayName=f"App\\Jobs\\Job{number}", timeout=5), at + 30)
+    with watched(server.url()) as app:
+        for _ in range(3):
+            look(app, "queues", "reservations")
+        page = series(app.exposition.page("text"))
+        classes = {dict(labels)["job_class"] for name, labels in page if name == "laravel_queue_job_timeout_seconds"}
+        assert len(classes) == 100 + 1
+        assert "other" in classes
+        assert value(app, "labels_dropped_total", collector="reservations", label="job_class") == 30
+        total = sum(number for (name, _), number in page.items() if name == "laravel_queue_long_reservations_total")
+        assert total == 130

@@ -128,3 +128,13 @@ def test_processes_and_pools(server: Redis, client: redis.Redis) -> None:
         look(app, "horizon")
         assert value(app, "workers", pool="supervisor-1") == 0
         assert value(app, "horizon_processes", queue="mail") == 0
+
+
+def test_a_queue_of_several_connections(server: Redis, client: redis.Redis) -> None:
+    """Horizon's numbers go by the queue's name: where two connections have one of that name, they are told as added."""
+    supervise(client, "vm-a:s1", "running")
+    supervise(client, "vm-a:s2", "running", '{"connection":"redis-two","queue":"mail","timeout":"60"}')
+    with watched(server.url(), horizon={"prefix": "laravel_horizon:"}) as app:
+        look(app, "horizon")
+        (note,) = state_of(app, "horizon").notes
+        assert note.startswith("Horizon works for 'mail' on several connections (redis, redis-two)")

@@ -14,7 +14,7 @@ from exporter.sources.redis.failures import MOST, Job, Tally
 from exporter.sources.redis.throughput import Count, Snapshot
 
 from ..world import value
-from .world import look, now, watched
+from .world import look, now, state_of, watched
 
 HORIZON = "laravel_horizon:"
 NOW = 1_800_000_000
@@ -75,6 +75,22 @@ def test_a_look_between_hash_and_snapshot() -> None:
     gap = throughput.after(count, [], 2)
     assert (count.total, gap.total) == (10, 10)
     assert throughput.after(gap, [Snapshot(NOW, 12, 1.0)], 3).total == 15
+
+
+def test_a_first_look_between_hash_and_snapshot() -> None:
+    """What was done before us is not counted when its snapshot comes; what is done from then on is."""
+    first = throughput.after(None, [], 0)
+    second = throughput.after(first, [Snapshot(NOW, 1200, 1.0)], 3)
+    assert (first.total, second.total) == (0, 0)
+    assert throughput.after(second, [Snapshot(NOW, 1200, 1.0)], 5).total == 2
+
+
+def test_a_first_job() -> None:
+    """A queue in which nothing was done yet counts from its first job on."""
+    first = throughput.after(None, [Snapshot(NOW, 0, 0.0)], 0)
+    assert throughput.after(first, [Snapshot(NOW, 0, 0.0)], 1).total == 1
+    idle = throughput.after(first, [Snapshot(NOW, 0, 0.0)], 0)
+    assert throughput.after(idle, [Snapshot(NOW, 0, 0.0), Snapshot(NOW + 300, 7, 1.0)], 1).total == 8
 
 
 def test_a_horizon_that_was_cleared_begins_anew() -> None:
@@ -163,3 +179,4 @@ def test_more_failures_than_are_looked_at(server: Redis, client: redis.Redis) ->
         look(app, "horizon")
         assert value(app, "failed_jobs", queue="default") is None
         assert value(app, "failed_jobs_total", queue="default", job_class="other") == 0
+        assert state_of(app, "horizon").notes[0].startswith("1,001 failed jobs are kept, more than the 1,000")

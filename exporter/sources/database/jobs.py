@@ -12,7 +12,7 @@ from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
-from .session import Pass, Row, Session, too_far_behind
+from .session import GaveUpError, Pass, Row, Session, too_far_behind
 from .settings import Database
 
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
@@ -55,7 +55,7 @@ class Jobs:
         self.dropped = 0
 
     def fetch(self, deadline: Deadline) -> Raw:
-        self.session.missed_passes += 1
+        self.session.passes.begin()
         poll = self.session.poll(deadline)
         tables = poll.ask("table")
         if not tables:
@@ -64,10 +64,10 @@ class Jobs:
         by_index = has_indexes(tables[0]) and tables[0]["visible"] > VISIBLE_ENOUGH
         try:
             rows = poll.ask("jobs_by_index" if by_index else "jobs")
-        except SourceError as error:
-            if "statement timeout" not in str(error):  # but a cancel request, or a standby's replay
+        except GaveUpError as failure:
+            if failure.limit is None:
                 raise
-            raise SourceError("timeout", f"{error}; {self._what_helps(tables[0])}") from None
+            raise SourceError("timeout", f"{failure}; {self._what_helps(tables[0])}") from None
         return Raw(lag, by_index, rows, mono, self.dropped)
 
     def _what_helps(self, table: Row) -> str:
@@ -85,7 +85,7 @@ class Jobs:
         return f"{limit}; with two indexes it takes far less: {'; '.join(indexes)}"
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        self.session.last_pass, self.session.missed_passes = None, 0
+        self.session.passes.end(None)
         if note := too_far_behind(raw.lag, self.interval):
             yield note
             return
@@ -115,7 +115,7 @@ class Jobs:
             sizes[row["queue"]] += sum(row[state] for state in queues.STATES)
         shown = self.session.remembered.shown(sizes, now)
         self.dropped = raw.dropped + sum(queue != name for queue, name in shown.items())
-        self.session.last_pass = last_pass(raw, shown)
+        self.session.passes.end(last_pass(raw, shown))
         rows: dict[str, list[Row]] = {name: [] for name in sorted({*shown.values()})}
         for row in raw.rows:
             rows[shown[row["queue"]]].append(row)

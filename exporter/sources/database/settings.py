@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
@@ -13,6 +14,7 @@ from ...documents import Complaint
 from ...queues import OTHER
 from ...settings import (
     OR_EMPTY,
+    File,
     Name,
     QueueName,
     Seconds,
@@ -25,6 +27,8 @@ from ...settings import (
     each_once,
     in_file,
 )
+from ..cache import USUAL, USUAL_IN_REDIS
+from ..resp.target import Target, Url, UrlFile, each_spelling, parse, spellings
 
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
 EXPECTED = (
@@ -118,13 +122,46 @@ class Pool(Settings):
         return self
 
 
-class Cache(Settings):
-    """Where Laravel keeps queue:restart and queue:pause."""
+class Cache(WithSecrets):
+    """Where Laravel keeps queue:restart and queue:pause: in a table beside the jobs, or in a Redis."""
 
     table: Name = Field(default="cache", description="the table of the `database` cache store, or a view of it")
-    prefix: CachePrefix | None = Field(
-        default=None, description="`CACHE_PREFIX`; without it those that Laravel makes of `APP_NAME=Laravel` are tried"
+    redis: Url | None = Field(
+        default=None, description="instead of the table: URL of the cache's Redis, with the number of its database"
     )
+    redis_file: UrlFile | None = Field(default=None, description="a file that holds the URL")
+    ca_file: File | None = Field(default=None, description="for `rediss://`: CAs to trust instead of the system's")
+    cert_file: File | None = Field(default=None, description="for `rediss://`: our own certificate")
+    key_file: File | None = Field(default=None, description="for `rediss://`: its key")
+    prefix: CachePrefix | None = Field(
+        default=None,
+        description="`CACHE_PREFIX`, in a Redis behind `REDIS_PREFIX`; without it those that Laravel makes of "
+        "`APP_NAME=Laravel` are tried",
+    )
+
+    @model_validator(mode="after")
+    def is_in_one_place(self) -> Cache:
+        """Nobody should have to know which of two caches is looked at."""
+        if self.url and "table" in self.model_fields_set:
+            raise ValueError("expected table or redis, but both are given")
+        return self
+
+    @property
+    def url(self) -> SecretStr | None:
+        """Of its Redis, if it is in one."""
+        return self.redis or self.redis_file
+
+    def target(self) -> Target | None:
+        """The Redis that it is in, if it is in one."""
+        if self.url is None:
+            return None
+        return replace(parse(self.url), ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
+
+    def prefixes(self) -> tuple[str, ...]:
+        """What its keys may begin with: as it is set, or as Laravel's versions make it."""
+        if self.prefix is not None:
+            return (self.prefix,)
+        return USUAL_IN_REDIS if self.url else USUAL
 
 
 class Database(WithSecrets):
@@ -201,4 +238,6 @@ class Database(WithSecrets):
         plain = {option.val.decode(errors="replace") for option in options if option.dispchar == b"*" and option.val}
         dsn = (self.dsn or self.dsn_file or SecretStr("")).get_secret_value()
         as_in_dsn = [part for part in re.split("[:@/?&=]", dsn) if unquote(part) in plain]
-        return [*plain, *as_in_dsn, *(quote(text, safe="") for text in plain), *(repr(text)[1:-1] for text in plain)]
+        url = self.cache.url if self.cache else None
+        of_cache = spellings(url) if url else ()
+        return [*of_cache, *as_in_dsn, *(spelling for text in plain for spelling in each_spelling(text))]

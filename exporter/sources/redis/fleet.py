@@ -13,8 +13,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import inf
 from typing import Any, NamedTuple
 
-from .connection import Command, Reply
-from .session import answered
+from ..resp.link import Command
+from ..resp.replies import Reply, answered
 
 MOST = 1000  # masters, and supervisors, that are asked about
 STATES = ("running", "paused")
@@ -26,6 +26,7 @@ class Supervisor(NamedTuple):
     name: str
     pool: str  # its name without its master's, which has the host's and four random letters in it
     status: str
+    connection: str  # Laravel's name of it
     queues: tuple[str, ...]  # that its workers listen to
     timeout: float | None  # seconds, of its workers
     processes: Mapping[str, int]  # by queues: one, or several with commas between them
@@ -60,6 +61,14 @@ class Fleet(NamedTuple):
             for queues, number in supervisor.processes.items():
                 for queue in queues.split(","):
                     found[queue] = found.get(queue, 0) + number
+        return found
+
+    def connections(self) -> dict[str, set[str]]:
+        """Laravel's connections on which somebody works for a queue of this name."""
+        found = dict[str, set[str]]()
+        for supervisor in self.supervisors:
+            for queue in supervisor.queues:
+                found.setdefault(queue, set()).add(supervisor.connection)
         return found
 
     def timeouts(self) -> dict[str, float]:
@@ -116,6 +125,7 @@ def supervisor(name: str, status: str, processes: str | None, options: str | Non
         name,
         name.rpartition(":")[2] or name,
         status,
+        str(given.get("connection") or ""),
         tuple(queue for queue in str(given.get("queue") or "").split(",") if queue),
         (float(timeout) or inf) if timeout.isdecimal() else None,
         dict(counted(members(processes))),

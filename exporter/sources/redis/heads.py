@@ -10,13 +10,14 @@ least; and nobody has waited since before nothing was there to be taken.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...queues import EARLIEST
 from .. import payloads
 
-HEAD = 10  # jobs at the head of the line that are looked at
+HEAD = 10  # jobs at the head of the line that are looked at where the first one does not say since when it waits
+ENOUGH = 256 * 1024  # bytes of them: a list cannot be asked for a part of a payload, and one may hold megabytes
 DELAY = re.compile(r's:5:"delay";i:(\d{1,9});')  # of the job's object, as PHP serialises it
 
 
@@ -26,6 +27,7 @@ class Line(NamedTuple):
     since: float | None = None  # Unix time since when the first has been waiting, or later; None if not known
     idle_at: int = 0  # when nothing was there to be taken, the last time
     seen: Mapping[str, int] = {}  # ids at the head of the line, and when they were first seen there
+    ask_for: int = 1  # jobs at the head of the line, the next time
 
 
 def look(head: list[bytes], before: Line, now: int, *, is_idle: bool) -> Line:
@@ -40,7 +42,12 @@ def look(head: list[bytes], before: Line, now: int, *, is_idle: bool) -> Line:
     seen = {id_: before.seen.get(id_, now) for id_ in (str(job["id"]) for job in jobs if "id" in job)}
     times = [at for job in jobs if (at := queued_at(job, now)) is not None]
     times += [at for at in seen.values() if at < now]
-    return Line(max(min(times), idle_at) if times else None, idle_at, seen)
+    return Line(max(min(times), idle_at) if times else None, idle_at, seen, as_many(head, HEAD, ENOUGH))
+
+
+def as_many(payloads: Sequence[bytes], most: int, enough: int) -> int:
+    """How many payloads to ask for, the next time: as many of this size as come to `enough` bytes, but one at least."""
+    return max(1, min(most, enough // max((1, *map(len, payloads)))))
 
 
 def job(payload: bytes) -> dict[str, Any]:

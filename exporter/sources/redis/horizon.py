@@ -13,12 +13,13 @@ from ...queues import OTHER, QUEUE
 from ...timing import Deadline
 from .. import payloads
 from ..remembered import Remembered
+from ..resp.link import Command
+from ..resp.replies import Reply, answered, pairs
 from . import failures, throughput
 from . import fleet as fleets
-from .connection import Command, Reply
 from .failures import Failure, Tally
 from .fleet import STATES, Fleet
-from .session import Session, answered, pairs
+from .session import Session
 from .throughput import Count, Snapshot
 
 MASTERS = Metric(
@@ -61,7 +62,8 @@ SNAPSHOT_AGE = Metric(
 
 SIGNS = ("masters", "supervisors", "measured_queues", "last_snapshot_at", "recent_jobs", "failed_jobs")  # of Horizon
 MOST_QUEUES = 1000  # that Horizon has numbers of
-MORE = f"more than {failures.MOST} failed jobs are kept: they are not counted by queue"
+MORE = f"{{:,}} failed jobs are kept, more than the {failures.MOST:,} that are looked at: they are not counted by queue"
+ADDED_UP = "Horizon works for {} on several connections ({}): its numbers of that queue are those of all of them"
 
 
 class Done(NamedTuple):
@@ -76,7 +78,7 @@ class Raw(NamedTuple):
     """What a poll brought."""
 
     now: int
-    of_the_past: Note | None
+    withheld: Note | None
     fleet: Fleet
     snapshot_at: float | None  # Unix time
     done: Mapping[str, Done]  # by queue
@@ -119,7 +121,7 @@ class Horizon:
         done = replies[len(members) : len(members) + len(numbers)]
         return Raw(
             answer.now,
-            answer.of_the_past,
+            answer.withheld,
             fleets.fleet(who_is_there, replies[: len(members)]),
             float(snapshot_at) if snapshot_at else None,
             {name: work(*pair) for name, pair in zip(names, pairs(done), strict=True)},
@@ -157,8 +159,8 @@ class Horizon:
         return failures.Job(queue or OTHER, self.session.classes.shown(job_class))
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        if raw.of_the_past:
-            yield raw.of_the_past
+        if raw.withheld:
+            yield raw.withheld
             return
         self.session.worker_timeouts = raw.fleet.timeouts()
         yield from self._members(raw.fleet)
@@ -174,6 +176,9 @@ class Horizon:
         yield from self._failed(raw, shown)
         if paused := raw.fleet.paused:
             yield Note(f"paused in Horizon: {', '.join(sorted(paused))}")
+        for queue, connections in sorted(raw.fleet.connections().items()):
+            if len(connections) > 1:
+                yield Note(ADDED_UP.format(repr(queue), ", ".join(sorted(connections))))
 
     def _members(self, fleet: Fleet) -> Iterator[Sample]:
         supervisors = [supervisor.status for supervisor in fleet.supervisors]
@@ -224,7 +229,7 @@ class Horizon:
             for name in names:
                 yield queues.FAILED(kept[name], self._connection_of(name), name)
         else:
-            yield Note(MORE)
+            yield Note(MORE.format(raw.failed_kept))
         total = {(name, OTHER): 0 for name in names} | dict(self.tally.total)
         for (name, job_class), number in total.items():
             # A counter born at 1 would hide that from increase(), so at first it is 0.

@@ -13,7 +13,8 @@ from ...model import Metric, Note, Sample
 from ...queues import EARLIEST, OTHER, TEN_YEARS
 from ...source import Result
 from ...timing import Deadline
-from .connection import Command, Reply
+from ..resp.link import Command
+from ..resp.replies import Reply
 from .found import Found
 from .heads import HEAD, Line, look
 from .metrics import OVERDUE
@@ -22,7 +23,7 @@ from .settings import Redis
 
 LOOKED = 10  # seconds in which a worker that is there has looked for due jobs; by itself it does so every 3 s
 EMPTY = "no queue has had a job so far: is the prefix {!r} right? (In Redis an empty queue does not exist.)"
-MORE = "more than 1,000 queues were found: the keys of {:,} more are not counted"
+MORE = "more than 1,000 queues were found, and {:,} keys of others: so nobody knows what 'other' would be"
 
 
 class Asked(NamedTuple):
@@ -44,9 +45,9 @@ class Asked(NamedTuple):
     first_reserved: list[bytes]
 
 
-def commands(key: str, now: int) -> list[Command]:
+def commands(key: str, now: int, head: int) -> list[Command]:
     """The questions for one queue, in the order of `Asked`; each takes as long with a million jobs as with one."""
-    line: list[Command] = [("LLEN", key), ("LRANGE", key, 0, HEAD - 1)]
+    line: list[Command] = [("LLEN", key), ("LRANGE", key, 0, head - 1)]
     return [*line, *_set(f"{key}:delayed", now, now), *_set(f"{key}:reserved", now)]
 
 
@@ -125,16 +126,19 @@ class Queues:
             self.found.look_on(deadline)
         known = dict.fromkeys((*self.settings.queues, *self.found.queues, *self.session.shown))
         asked = tuple(queue for queue in known if queue != OTHER)
-        prefix = f"{self.settings.prefix}queues:"
-        answer = self.session.ask(deadline, lambda now: [c for queue in asked for c in commands(prefix + queue, now)])
+        answer = self.session.ask(deadline, lambda now: [c for queue in asked for c in self._commands(queue, now)])
         parts = [next(failures(part), None) for part in chunks(answer.replies)]
         if parts and (failure := parts[0]) and all(parts):
             raise failure  # it is not the fault of a single queue
         return Raw(answer, asked, self.found.too_many, self.lines, self.dropped)
 
+    def _commands(self, queue: str, now: int) -> list[Command]:
+        head = HEAD if self.session.once else self.lines.get(queue, Line()).ask_for
+        return commands(f"{self.settings.prefix}queues:{queue}", now, head)
+
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        if raw.answer.of_the_past:
-            yield raw.answer.of_the_past
+        if raw.answer.withheld:
+            yield raw.answer.withheld
             return
         by_queue: dict[str, Numbers] = {}
         self.lines = {}
@@ -179,7 +183,7 @@ class Queues:
         self.dropped = raw.dropped + raw.unseen + sum(queue != name for queue, name in names.items())
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
         watched = Counter({self.session.name: 0})
-        for name in sorted({*self.session.shown.values()}):
+        for name in sorted({*self.session.shown.values()} - ({OTHER} if raw.unseen else set())):
             connection = self.settings.connection_of(name, self.session.name)
             watched[connection] += 1
             numbers = [by_queue[queue] for queue, shown_as in names.items() if shown_as == name and queue in by_queue]

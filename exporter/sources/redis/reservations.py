@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from math import inf
 from typing import NamedTuple
 
 from ... import queues
 from ...errors import SourceError
-from ...model import Metric
+from ...model import Metric, Note
 from ...queues import OTHER
 from ...source import Result
 from ...timing import Deadline
 from .. import held
 from ..ledger import Job, Key, Ledger, Reading, Rules
-from .connection import Command, Reply
-from .heads import job
-from .session import Answer, Session, answered, pairs
+from ..resp.link import Command
+from ..resp.replies import Reply, answered, pairs
+from .heads import as_many, job
+from .session import Answer, Session
 
 WATCH = 1.0  # seconds between two looks at a job that is about to expire: an idle worker looks every 3 s, and moves it
 MOST_HELD = 500  # jobs of one queue that are looked at, those first that are held longest
+FIRST_HELD = 20  # the same as long as nobody knows how large they are
+ENOUGH = 4 * 1024 * 1024  # bytes of them: a payload may hold megabytes, and comes whole
 
 
 class Raw(NamedTuple):
@@ -27,6 +30,7 @@ class Raw(NamedTuple):
 
     answer: Answer
     asked: tuple[str, ...]  # queues
+    limits: Mapping[str, int]  # jobs that were asked for
     before: Ledger
 
 
@@ -50,6 +54,7 @@ class Reservations:
             release_keeps_id=True,
         )
         self.ledger = Ledger(rules)
+        self.limits: Mapping[str, int] = {}  # by queue, where the jobs' sizes are known
 
     @property
     def interval(self) -> float:
@@ -60,43 +65,57 @@ class Reservations:
     def fetch(self, deadline: Deadline) -> Raw:
         asked = tuple(self.session.shown)
         key = f"{self.settings.prefix}queues:{{}}:reserved".format
+        limits = {queue: self.limits.get(queue, FIRST_HELD) for queue in asked}
         question: list[Command] = [
-            ("ZRANGEBYSCORE", key(queue), "-inf", "+inf", "WITHSCORES", "LIMIT", 0, MOST_HELD) for queue in asked
+            ("ZRANGEBYSCORE", key(queue), "-inf", "+inf", "WITHSCORES", "LIMIT", 0, limits[queue]) for queue in asked
         ]
         answer = self.session.ask(deadline, lambda _: question)
         if answer.replies and all(isinstance(reply, SourceError) for reply in answer.replies):
             answered(answer.replies[0])
-        return Raw(answer, asked, self.ledger)
+        return Raw(answer, asked, limits, self.ledger)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        if raw.answer.of_the_past:
-            yield raw.answer.of_the_past
+        if raw.answer.withheld:
+            yield raw.answer.withheld
             return
         rows: list[Job] = []
-        failed = set()
+        failed, seen_to = set(), dict[str, float]()
+        self.limits = {}
         for queue, reply in zip(raw.asked, raw.answer.replies, strict=True):
+            name = self.session.shown.get(queue, OTHER)
             if isinstance(reply, SourceError):
-                failed.add(self.session.shown.get(queue, OTHER))
+                failed.add(name)
                 yield SourceError(reply.reason, f"queue {queue!r}: {reply}")
-            else:
-                rows += list(self._jobs(queue, reply))
+                continue
+            found = list(self._jobs(queue, name, reply))
+            rows += found
+            if reply:
+                self.limits[queue] = as_many(reply[::2], MOST_HELD, ENOUGH)
+            if len(reply) == 2 * raw.limits[queue]:
+                last = max((each.reserved_at for each in found), default=0)
+                seen_to[name] = min(seen_to.get(name, inf), last)
         shown = frozenset(self.session.shown.get(queue, OTHER) for queue in raw.asked)
-        asked = frozenset(key.id for key, known in raw.before.held.items() if known.queue not in failed)
+        asked = frozenset(
+            key.id
+            for key, known in raw.before.held.items()
+            if known.queue not in failed and known.reserved_at < seen_to.get(known.queue, inf)
+        )
         self.ledger = raw.before.after(Reading(raw.answer.now, True, asked, tuple(rows), shown))
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
         for sample in held.samples(self.ledger, self._connection_of):
             if sample.labelled["queue"] not in failed:
                 yield sample
         yield from held.told(self.ledger, raw.answer.now)
+        if seen_to:
+            yield Note(held.LOWER_BOUNDS)
 
-    def _jobs(self, queue: str, reply: Reply) -> Iterator[Job]:
+    def _jobs(self, queue: str, name: str, reply: Reply) -> Iterator[Job]:
         """Those that have an id: without one nobody can tell whether two are the same."""
         retry_after = self.settings.retry_after_of(queue) or 0
         for payload, score in pairs(reply):
             says = job(payload)
             id_, attempts = says.get("id"), says.get("attempts")
             if isinstance(id_, str) and isinstance(attempts, int):
-                name = self.session.shown.get(queue, OTHER)
                 text = payload.decode(errors="replace")
                 yield Job(Key(id_), name, attempts, int(float(score)) - retry_after, text, None)
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from ...errors import SourceError
 from ...model import Limit, Metric, Note, Sample
 from ...timing import Deadline
-from .session import Session, info
+from ..resp.replies import info
+from .session import Session
 
 MEMORY_MAX = Metric("laravel_queue_redis_memory_max_bytes", "The limit maxmemory; absent without one.", ("connection",))
 MEMORY_USED = Metric(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ...errors import SourceError
 from ...model import Note
 from ...queues import OTHER
 from ...timing import BELIEF, Clock, Deadline
 from ..classes import JobClasses
 from ..readings import Reading, Readings
-from ..remembered import Remembered
-from .connection import Command, Link, Reply
+from ..remembered import Remembered, called_as_shown
+from ..resp.cache import RedisCache
+from ..resp.link import Command, Link
+from ..resp.replies import Reply, answered, of_the_past
 from .settings import Redis
 
 SET_ASIDE = 1.0  # seconds by which the clock may be off from what we took for the time, before we ask again
@@ -26,7 +27,7 @@ class Answer(NamedTuple):
 
     now: int  # Redis's clock in whole seconds, as the commands were told
     replies: list[Reply]
-    of_the_past: Note | None  # why nothing of it may be shown
+    withheld: Note | None  # why nothing of it may be shown
 
 
 @dataclass
@@ -41,6 +42,8 @@ class Session:
 
     def __post_init__(self) -> None:
         self.link = Link(self.settings.target())
+        cache = self.settings.cache_target()
+        self.cache = RedisCache(cache, self.settings.cache_prefixes()) if cache else None
         self.ahead: float | None = None  # Redis's clock minus our monotonic one, as of the last answer
         self.remembered = Remembered(self.settings.queues, lambda _: OTHER)
         self.shown: Mapping[str, str] = {queue: queue for queue in self.settings.queues}
@@ -52,9 +55,15 @@ class Session:
         own = self.settings.worker_timeout_of(queue)
         return self.worker_timeouts.get(queue) if own is None else own
 
+    def called_as_shown(self) -> tuple[str, ...]:
+        """The queues that are shown under their own names. A named one that cannot be read is none of them."""
+        return called_as_shown((), self.shown, OTHER)
+
     def close(self) -> None:
-        """Close the connection; the next question opens a new one."""
+        """Close the connections; the next question opens a new one."""
         self.link.close()
+        if self.cache:
+            self.cache.close()
 
     def ask(self, deadline: Deadline, commands: Commands) -> Answer:
         """
@@ -75,7 +84,8 @@ class Session:
             self.readings.put(reading, BELIEF * self.settings.interval)
             if abs(now - supposed) < SET_ASIDE:
                 break
-        return Answer(int(supposed), replies, lost_its_master(replication))
+        why = of_the_past(replication)
+        return Answer(int(supposed), replies, Note(f"{why}: nothing is shown", withholds=True) if why else None)
 
     def _read_clock(self, reply: Reply) -> float:
         """Redis's clock: Unix time."""
@@ -83,30 +93,3 @@ class Session:
         now = seconds + microseconds / 1e6
         self.ahead = now - self.clock.mono()
         return now
-
-
-def answered(reply: Reply) -> Reply:
-    """The reply, if it is none of failure: raises the `SourceError` that it is."""
-    if isinstance(reply, SourceError):
-        raise reply
-    return reply
-
-
-def pairs(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
-    """Members and their scores, which come one after the other."""
-    return zip(items[::2], items[1::2], strict=True)
-
-
-def info(reply: Reply) -> dict[str, str]:
-    """What INFO says, by name. Raises `SourceError`."""
-    lines = answered(reply).decode(errors="replace").splitlines()
-    return {name: value for name, found, value in (line.partition(":") for line in lines) if found}
-
-
-def lost_its_master(reply: Reply) -> Note | None:
-    """Why a replica's data may not be shown: without its master it goes on telling the past."""
-    replication = info(reply)
-    if replication.get("master_link_status", "up") == "up":
-        return None
-    since = replication.get("master_link_down_since_seconds", "?")
-    return Note(f"the replica has had no connection to its master for {since} s: nothing is shown", withholds=True)

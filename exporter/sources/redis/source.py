@@ -30,25 +30,19 @@ def open(  # noqa: A001  # as each source's
 ) -> Source:
     """The source for one connection of the settings, that will be polled `once` only. Connects then, not here."""
     session = Session(name, settings, readings, clock, once)
-    signals = Signals(session)
     collectors: list[Collector[Any]] = [Queues(session), Reservations(session)]
     if settings.cache or settings.horizon:
-        collectors.append(signals)
+        collectors.append(Signals(session))
     collectors.append(Server(session))
     if settings.horizon:
         collectors.append(Horizon(session, settings.horizon.prefix))
-
-    def close() -> None:
-        session.close()
-        signals.close()
-
     return Source(
         name=name,
         collectors=tuple(collectors),
         timeout=settings.timeout,
         duty=DUTY,
         constants=tuple(constants(name, settings)),
-        close=close,
+        close=session.close,
     )
 
 

@@ -26,15 +26,17 @@ class Count(NamedTuple):
     total: int
     snapshot: float  # Unix time of the last snapshot that is in it
     in_hash: int  # as many of those in the hash are in it
-    fell: bool = False  # the hash was taken away, and no snapshot is there yet
+    fell: bool = False  # the hash is not there: it may have been taken away, and the snapshot is still to come
 
 
 def after(before: Count | None, snapshots: list[Snapshot], in_hash: int) -> Count:
     """The count after another look, which never falls."""
     newest = max((snapshot.time for snapshot in snapshots), default=0.0)
     if before is None:
-        return Count(0, newest, in_hash)
+        return Count(0, newest, in_hash, fell=not in_hash)
     new = [snapshot.jobs for snapshot in snapshots if snapshot.time > before.snapshot]
+    if new and before.fell and not before.in_hash:
+        return before._replace(snapshot=newest, in_hash=in_hash, fell=False)  # it may hold what was done before us
     if new:
         return Count(before.total + max(0, sum(new) + in_hash - before.in_hash), newest, in_hash)
     if in_hash >= before.in_hash:

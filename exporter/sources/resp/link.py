@@ -19,12 +19,12 @@ from ...errors import Reason, SourceError
 from ...timing import Deadline
 from ..resolve import resolve
 from .errors import named
-from .settings import Target
+from .replies import Reply
+from .target import Target
 
 NAME = "queue-exporter"  # of our connections, in Redis's CLIENT LIST
 
 Command = tuple[str | int, ...]
-Reply = Any  # bytes, a number, None, a list of these; a SourceError where one command failed alone
 Resolve = Callable[[str, Deadline], list[str]]
 
 

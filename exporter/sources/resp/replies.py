@@ -1,0 +1,36 @@
+"""How replies of a Redis are read. Arithmetic only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ...errors import SourceError
+
+Reply = Any  # bytes, a number, None, a list of these; a SourceError where one command failed alone
+
+
+def answered(reply: Reply) -> Reply:
+    """The reply, if it is none of failure: raises the `SourceError` that it is."""
+    if isinstance(reply, SourceError):
+        raise reply
+    return reply
+
+
+def pairs(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
+    """Members and their scores, which come one after the other."""
+    return zip(items[::2], items[1::2], strict=True)
+
+
+def info(reply: Reply) -> dict[str, str]:
+    """What INFO says, by name. Raises `SourceError`."""
+    lines = answered(reply).decode(errors="replace").splitlines()
+    return {name: value for name, found, value in (line.partition(":") for line in lines) if found}
+
+
+def of_the_past(replication: Reply) -> str:
+    """Why a replica's data may not be shown, if so: without its master it goes on telling the past."""
+    says = info(replication)
+    if says.get("master_link_status", "up") == "up":
+        return ""
+    return f"the replica has had no connection to its master for {says.get('master_link_down_since_seconds', '?')} s"
