@@ -67,6 +67,21 @@ def test_case_54_commands_grow_with_queues_and_nothing_else(crowded: Redis) -> N
     assert not {"KEYS", "SCAN", "SORT", "SMEMBERS", "HGETALL"} & {command[0].upper() for command in full}
 
 
+def test_case_54_every_collector_costs_the_same_with_many_jobs(crowded: Redis) -> None:
+    """Case 54: also those of Horizon, of the cache and of held jobs ask no more where there are more jobs and keys."""
+    settings: dict[str, Any] = {"cache": {}, "horizon": {"prefix": "laravel_horizon:"}}
+    with redis.Redis(port=crowded.port) as client, watched(crowded.url(), **settings) as app:
+        client.set("laravel_horizon:last_snapshot_at", 1)
+        few = asked(crowded, app)
+        for number in range(300):
+            push(client, payload())
+            reserve(client, payload(attempts=1), now(client) + 60)
+            client.zadd("laravel_horizon:recent_jobs", {f"id-{number}": number})
+            client.hset(f"laravel_horizon:id-{number}", "queue", "default")
+        many = asked(crowded, app)
+    assert [command[0] for command in few] == [command[0] for command in many]
+
+
 def test_a_poll_is_one_pipeline(crowded: Redis) -> None:
     """All commands of a poll are on their way before the first answer is waited for: one round trip is all it takes."""
     queues = {f"queue-{n}": None for n in range(9)}

@@ -7,10 +7,13 @@ import socket
 import time
 from collections.abc import Iterator
 from threading import Thread
+from typing import Any
 
+import psycopg
 import pytest
 import redis
 
+from exporter import app, config
 from exporter.app import App
 from exporter.board import State
 from exporter.demo.postgres import free_port
@@ -18,8 +21,8 @@ from exporter.demo.redis import Redis
 
 from ..database.proxies import Absent, Deaf, Peer, Proxy
 from ..patience import until
-from ..world import value
-from .world import behind, counts, errors, look, payload, push, state_of, watched
+from ..world import add_jobs, value
+from .world import PREFIX, behind, counts, errors, look, payload, push, state_of, watched
 
 
 @pytest.fixture
@@ -67,6 +70,22 @@ def test_case_78_a_redis_that_is_gone_takes_nothing_else_with_it(own: Redis) -> 
         own.start()
         assert counts(app) == {}
         assert value(app, "jobs", queue="default", state="ready") == 0
+
+
+def test_case_78_the_database_goes_on_without_redis(dsn18: str, db18: psycopg.Connection[Any]) -> None:
+    """Case 78: with one connection's Redis gone, the other connection's PostgreSQL is read and shown as before."""
+    add_jobs(db18, ("default", None, 5))
+    url = f"redis://127.0.0.1:{free_port()}"
+    connections = {
+        "redis": {"driver": "redis", "url": url, "prefix": PREFIX},
+        "database": {"driver": "database", "dsn": dsn18},
+    }
+    both = app.build(config.parse({"connections": connections}))
+    both.poll_once()
+    assert value(both, "jobs", connection="database", queue="default", state="ready") == 1
+    assert value(both, "source_up", source="database", collector="jobs") == 1
+    assert value(both, "source_up", source="redis", collector="queues") == 0
+    assert value(both, "jobs", connection="redis", queue="default", state="ready") is None
 
 
 def test_a_restart_between_two_polls_is_no_failure(own: Redis) -> None:

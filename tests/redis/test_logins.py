@@ -57,6 +57,19 @@ def test_who_is_not_let_in_is_told_so(locked: Redis, login: str) -> None:
         assert value(app, "jobs", queue="default", state="ready") is None
 
 
+def test_who_is_let_in_again_is_seen_at_once(locked: Redis) -> None:
+    """When the password is as it was, the next poll is good: nobody has to restart anything."""
+    with (
+        redis.Redis(port=locked.port, password=PASSWORD) as client,
+        watched(locked.url(), password=PASSWORD) as app,
+    ):
+        client.config_set("requirepass", "another")
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "auth"
+        client.config_set("requirepass", PASSWORD)
+        assert counts(app) == {"ready": 1}
+
+
 def acl() -> str:
     """The line in the README that makes our user."""
     return block("text", "ACL SETUSER queue_exporter")

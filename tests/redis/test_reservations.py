@@ -87,6 +87,18 @@ def test_a_job_that_is_about_to_expire_is_watched(server: Redis, client: redis.R
         assert state(app, "reservations", "redis").interval < 2
 
 
+def test_a_score_that_is_no_time_breaks_nothing(server: Redis, client: redis.Redis) -> None:
+    """Members with a score of infinity, or of long ago, are in nobody's way."""
+    for score in (float("inf"), float("-inf"), 5, 1e300):
+        reserve(client, payload(attempts=1, timeout=20), score)
+    reserve(client, payload(attempts=1, timeout=20), now(client) + 50)
+    with watched(server.url()) as app:
+        look(app, "queues", "reservations")
+        assert errors(app, "queues") == errors(app, "reservations") == {}
+        assert value(app, "reserved_past_timeout_jobs", queue="default") == 1
+        assert value(app, "implausible_jobs", queue="default") == 4
+
+
 def test_case_46_a_wrong_type_fails_alone_here_too(server: Redis, client: redis.Redis) -> None:
     """Case 46: a string at `:reserved` says nothing of its queue, and nothing against the other."""
     client.set(f"{PREFIX}queues:default:reserved", "x")

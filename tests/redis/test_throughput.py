@@ -133,6 +133,35 @@ def test_a_snapshot_does_not_make_the_counter_fall(server: Redis, client: redis.
         assert value(app, "horizon_job_runtime_seconds", queue="default") == 0.1
 
 
+def test_numbers_that_are_none_are_nothing(server: Redis, client: redis.Redis) -> None:
+    """Whatever text stands where Horizon keeps a number, the collector goes on."""
+    client.sadd(f"{HORIZON}measured_queues", f"{HORIZON}queue:default")
+    client.set(f"{HORIZON}last_snapshot_at", "soon")
+    client.hset(f"{HORIZON}queue:default", mapping={"throughput": "many", "runtime": "nan"})
+    for number, text in enumerate(("", "{", '{"throughput":"inf","runtime":[]}', "[]", "\\xff")):
+        client.zadd(f"{HORIZON}snapshot:queue:default", {text: NOW + number})
+    with watched(server.url(), horizon={"prefix": HORIZON}) as app:
+        for _ in range(2):
+            look(app, "horizon")
+            assert state_of(app, "horizon").error == ""
+            assert value(app, "horizon_jobs_processed_total", queue="default") == 0
+            assert value(app, "horizon_snapshot_age_seconds") is None
+
+
+def test_case_46_a_wrong_type_among_the_keys_of_horizon(server: Redis, client: redis.Redis) -> None:
+    """Case 46: a string where Horizon has a set fails that collector alone, by name; it heals alone."""
+    client.set(f"{HORIZON}masters", "x")
+    with watched(server.url(), horizon={"prefix": HORIZON}) as app:
+        look(app)
+        assert state_of(app, "horizon").reason == state_of(app, "signals").reason == "wrong_type"
+        assert state_of(app, "queues").up
+        client.delete(f"{HORIZON}masters")
+        client.set(f"{HORIZON}last_snapshot_at", NOW)
+        look(app)
+        assert state_of(app, "horizon").up
+        assert value(app, "horizon_masters", state="running") == 0
+
+
 def fail(client: redis.Redis, id_: str, at: float, queue: str = "default", name: str = "App\\Jobs\\A") -> None:
     """Let a job have failed, as Horizon keeps it."""
     client.zadd(f"{HORIZON}failed_jobs", {id_: -at})

@@ -14,7 +14,7 @@ from ...timing import Deadline
 from .. import payloads
 from ..remembered import Remembered
 from ..resp.link import Command
-from ..resp.replies import Reply, answered, pairs
+from ..resp.replies import Reply, answered, number, pairs
 from . import failures, throughput
 from . import fleet as fleets
 from .failures import Failure, Tally
@@ -123,7 +123,7 @@ class Horizon:
             answer.now,
             answer.withheld,
             fleets.fleet(who_is_there, replies[: len(members)]),
-            float(snapshot_at) if snapshot_at else None,
+            number(snapshot_at),
             {name: work(*pair) for name, pair in zip(names, pairs(done), strict=True)},
             all_failed,
             dict(zip(unknown, map(self._job, replies[len(members) + len(numbers) :]), strict=True)),
@@ -242,7 +242,7 @@ class Horizon:
 
 def work(hash_: list[bytes | None], snapshots: list[bytes]) -> Done:
     """What Horizon keeps of one queue."""
-    jobs, runtime = (float(value or 0) for value in hash_)
+    jobs, runtime = (number(value) or 0.0 for value in hash_)
     taken = [Snapshot(float(time), *of_a_snapshot(member)) for member, time in pairs(snapshots)]
     return Done(int(jobs), runtime, taken)
 
@@ -250,4 +250,5 @@ def work(hash_: list[bytes | None], snapshots: list[bytes]) -> Done:
 def of_a_snapshot(member: bytes) -> tuple[int, float]:
     """The jobs in a snapshot, and their mean runtime in milliseconds; numbers are written as texts."""
     says = payloads.members(member.decode(errors="replace"))
-    return int(float(says.get("throughput") or 0)), float(says.get("runtime") or 0)
+    jobs, runtime = (number(str(says.get(name))) or 0.0 for name in ("throughput", "runtime"))
+    return int(jobs), runtime

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note
-from ...queues import OTHER
+from ...queues import EARLIEST, OTHER
 from ...source import Result
 from ...timing import Deadline
 from .. import held
@@ -67,7 +67,7 @@ class Reservations:
         key = f"{self.settings.prefix}queues:{{}}:reserved".format
         limits = {queue: self.limits.get(queue, FIRST_HELD) for queue in asked}
         question: list[Command] = [
-            ("ZRANGEBYSCORE", key(queue), "-inf", "+inf", "WITHSCORES", "LIMIT", 0, limits[queue]) for queue in asked
+            ("ZRANGEBYSCORE", key(queue), EARLIEST, "(+inf", "WITHSCORES", "LIMIT", 0, limits[queue]) for queue in asked
         ]
         answer = self.session.ask(deadline, lambda _: question)
         if answer.replies and all(isinstance(reply, SourceError) for reply in answer.replies):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import isfinite, nan
 from typing import Any
 
 from ...errors import SourceError
@@ -20,6 +21,15 @@ def answered(reply: Reply) -> Reply:
 def pairs(items: Sequence[Any]) -> Iterator[tuple[Any, Any]]:
     """Members and their scores, which come one after the other."""
     return zip(items[::2], items[1::2], strict=True)
+
+
+def number(text: str | bytes | None) -> float | None:
+    """The number that a text says; None where there is none."""
+    try:
+        found = float(text) if text is not None else nan
+    except ValueError:
+        return None
+    return found if isfinite(found) else None
 
 
 def info(reply: Reply) -> dict[str, str]:
