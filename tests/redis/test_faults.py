@@ -16,7 +16,7 @@ import redis
 from exporter import app, config
 from exporter.app import App
 from exporter.board import State
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 from exporter.demo.redis import Redis
 
 from ..database.proxies import Absent, Deaf, Peer, Proxy

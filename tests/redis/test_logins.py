@@ -12,7 +12,7 @@ import redis
 import trustme
 
 from exporter import config
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 from exporter.demo.redis import Redis
 from exporter.sources.redis.settings import Redis as RedisSettings
 

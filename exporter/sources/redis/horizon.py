@@ -199,7 +199,7 @@ class Horizon:
             yield queues.WORKERS(number, self.session.name, pool)
         for (pool, queue), timeout in timeouts.items():
             if shown.get(pool) == pool:
-                yield queues.WORKER_TIMEOUT(timeout, self._connection_of(queue), pool, queue)
+                yield queues.WORKER_TIMEOUT(timeout, self.session.connection_of(queue), pool, queue)
 
     def _queues(self, raw: Raw, processes: Mapping[str, int], shown: Mapping[str, str]) -> Iterator[Sample]:
         nothing = Done(0, 0.0, [])
@@ -210,7 +210,7 @@ class Horizon:
         }
         for name in sorted({*shown.values()}):
             of = [queue for queue, shown_as in shown.items() if shown_as == name]
-            connection = self._connection_of(name)
+            connection = self.session.connection_of(name)
             yield PROCESSES(sum(processes.get(queue, 0) for queue in of), connection, name)
             yield PROCESSED(sum(self.counts[queue].total for queue in of), connection, name)
             if name in raw.done and name != OTHER:
@@ -227,17 +227,14 @@ class Horizon:
             for queue, number in self.tally.kept().items():
                 kept[shown[queue]] += number
             for name in names:
-                yield queues.FAILED(kept[name], self._connection_of(name), name)
+                yield queues.FAILED(kept[name], self.session.connection_of(name), name)
         else:
             yield Note(MORE.format(raw.failed_kept))
         total = {(name, OTHER): 0 for name in names} | dict(self.tally.total)
         for (name, job_class), number in total.items():
             # A counter born at 1 would hide that from increase(), so at first it is 0.
             is_known = (name, job_class) in raw.tally.total or job_class == OTHER
-            yield queues.FAILED_TOTAL(number if is_known else 0, self._connection_of(name), name, job_class)
-
-    def _connection_of(self, queue: str) -> str:
-        return self.settings.connection_of(queue, self.session.name)
+            yield queues.FAILED_TOTAL(number if is_known else 0, self.session.connection_of(name), name, job_class)
 
 
 def work(hash_: list[bytes | None], snapshots: list[bytes]) -> Done:

@@ -184,7 +184,7 @@ class Queues:
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
         watched = Counter({self.session.name: 0})
         for name in sorted({*self.session.shown.values()} - ({OTHER} if raw.unseen else set())):
-            connection = self.settings.connection_of(name, self.session.name)
+            connection = self.session.connection_of(name)
             watched[connection] += 1
             numbers = [by_queue[queue] for queue, shown_as in names.items() if shown_as == name and queue in by_queue]
             yield from samples(sum(numbers, Numbers()), connection, name)

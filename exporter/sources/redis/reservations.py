@@ -102,7 +102,7 @@ class Reservations:
         )
         self.ledger = raw.before.after(Reading(raw.answer.now, True, asked, tuple(rows), shown))
         yield queues.DROPPED(self.ledger.folded, self.session.name, self.name, "job_class")
-        for sample in held.samples(self.ledger, self._connection_of):
+        for sample in held.samples(self.ledger, self.session.connection_of):
             if sample.labelled["queue"] not in failed:
                 yield sample
         yield from held.told(self.ledger, raw.answer.now)
@@ -122,6 +122,3 @@ class Reservations:
     def _retry_after(self, queue: str) -> float:
         found = self.settings.retry_after_of(queue)
         return inf if found is None else found
-
-    def _connection_of(self, queue: str) -> str:
-        return self.settings.connection_of(queue, self.session.name)

@@ -50,6 +50,10 @@ class Session:
         self.classes = JobClasses()
         self.worker_timeouts: Mapping[str, float] = {}  # by queue, as Horizon's supervisors say
 
+    def connection_of(self, queue: str) -> str:
+        """Laravel's name of the connection that this queue's workers use."""
+        return self.settings.connection_of(queue, self.name)
+
     def worker_timeout_of(self, queue: str) -> float | None:
         """Seconds that a worker may take for a job of this queue, by the settings or Horizon; None if nobody said."""
         own = self.settings.worker_timeout_of(queue)

@@ -45,7 +45,7 @@ class Signals:
             found = self._fleet(self.settings.horizon.prefix, answer.replies, deadline)
         cached = None
         if self.session.cache:
-            cached = self.session.cache.read([(self._connection_of(queue), queue) for queue in shown], deadline)
+            cached = self.session.cache.read([(self.session.connection_of(queue), queue) for queue in shown], deadline)
         return Raw(answer.now, answer.withheld, shown, cached, found)
 
     def _fleet(self, prefix: str, replies: list[object], deadline: Deadline) -> Fleet:
@@ -57,7 +57,7 @@ class Signals:
             yield raw.withheld
             return
         for queue in raw.queues:
-            connection = self._connection_of(queue)
+            connection = self.session.connection_of(queue)
             by_laravel = raw.cached is not None and raw.cached.pauses(connection, queue)
             is_paused = by_laravel or (raw.fleet is not None and raw.fleet.pauses(queue))
             if is_paused or (raw.cached is not None and not raw.cached.doubt):
@@ -71,6 +71,3 @@ class Signals:
         if (signal := cached.restart(now)) is not None:
             time = cache.time_of(signal, now)
             yield Note(cache.NO_TIME) if time is None else cache.RESTART_SIGNAL(time, self.session.name)
-
-    def _connection_of(self, queue: str) -> str:
-        return self.settings.connection_of(queue, self.session.name)
