@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from ... import queues
@@ -117,19 +118,18 @@ class Horizon:
         who_is_there = fleets.names(there)
         members, numbers = fleets.each(self.prefix, who_is_there), [c for name in names for c in self._numbers(name)]
         jobs: list[Command] = [("HMGET", f"{self.prefix}{id_}", "queue", "name") for id_, _ in unknown]
-        replies = list(map(answered, self.session.link.ask([*members, *numbers, *jobs], deadline)))
-        done = replies[len(members) : len(members) + len(numbers)]
+        replies = map(answered, self.session.link.ask([*members, *numbers, *jobs], deadline))
         return Raw(
             answer.now,
             answer.withheld,
-            fleets.fleet(who_is_there, replies[: len(members)]),
-            number(snapshot_at),
-            {name: work(*pair) for name, pair in zip(names, pairs(done), strict=True)},
-            all_failed,
-            dict(zip(unknown, map(self._job, replies[len(members) + len(numbers) :]), strict=True)),
-            kept,
-            self.counts,
-            self.tally,
+            fleet=fleets.fleet(who_is_there, list(islice(replies, len(members)))),
+            snapshot_at=number(snapshot_at),
+            done={name: work(next(replies), next(replies)) for name in names},
+            failed=all_failed,
+            failed_jobs=dict(zip(unknown, map(self._job, replies), strict=True)),
+            failed_kept=kept,
+            counts=self.counts,
+            tally=self.tally,
         )
 
     def _what_there_is(self) -> list[Command]:

@@ -16,8 +16,8 @@ from ...settings import Secret, in_file
 PORT = 6379
 EXPECTED = (
     "expected redis://[user[:password]@]host[:6379][/0], rediss:// for TLS, or unix:///path[?db=0]; percent-encode "
-    "what is special in the password (@ is %40, / is %2F, # is %23, % is %25), or put it in a file (…_file), and put an "
-    "IPv6 host in [brackets]"
+    "what is special in the password (@ is %40, / is %2F, # is %23, % is %25), or put it in a file (…_file), and put "
+    "an IPv6 host in [brackets]"
 )
 
 # Without an @ or : where a raw password would leave one.
