@@ -92,14 +92,6 @@ def test_case_77_queues_without_end(server: Redis, client: redis.Redis) -> None:
         assert (dropped or 0) >= 2 * (10_000 - MOST)
 
 
-def test_a_name_that_is_no_text_is_not_asked_for(server: Redis, client: redis.Redis) -> None:
-    """Under a name with bytes that are no text nothing would be found, and nothing is no answer."""
-    client.rpush(PREFIX.encode() + b"queues:caf\xe9", payload())
-    with watched(server.url(), discover=True, once=True) as app:
-        look(app, "queues")
-        assert value(app, "queues") == 1
-
-
 def test_case_77_names_in_horizon_without_end(server: Redis, client: redis.Redis) -> None:
     """Case 77: the same holds for the queues that Horizon has numbers of."""
     client.sadd("laravel_horizon:measured_queues", *(f"laravel_horizon:queue:q{number}" for number in range(5000)))

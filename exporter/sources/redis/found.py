@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 
 from ...timing import Deadline
-from ..remembered import NO_TEXT
 from ..resp.replies import answered
 from .session import Session
 
@@ -44,8 +43,8 @@ class Found:
         begin = len(self.settings.prefix) + len("queues:")
         for key in keys:
             queue = PARTS.sub("", key.decode(errors="replace")[begin:])
-            if not 0 < len(queue) <= 255 or NO_TEXT in queue or queue in self.settings.queues:
-                continue  # none of Laravel's, or none that can be asked for, or asked for anyway
+            if not 0 < len(queue) <= 255 or queue in self.settings.queues:
+                continue
             if queue in self.queues or len(self.queues) < MOST:
                 self.queues[queue] = None
                 self.this_round.add(queue)
