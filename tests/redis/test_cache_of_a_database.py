@@ -71,6 +71,7 @@ def test_nobody_knows_without_the_prefix(dsn18: str, db18: Db, server: Redis, ca
     with watched(dsn18, queues={"default": None}, pools=pools, cache={"redis": server.url(1)}) as app:
         assert paused(app) is None
         assert value(app, "workers_outdated", pool="vm-a") is None
+        assert state(app, "signals").notes[0].startswith("in database 1 of the cache's Redis nothing")
         assert "cache.prefix" in state(app, "signals").notes[0]
     with watched(dsn18, queues={"default": None}, cache={"redis": server.url(1), "prefix": "shop_"}) as app:
         assert paused(app) == 1

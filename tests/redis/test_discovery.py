@@ -80,6 +80,9 @@ def test_case_77_many_queues_are_one(server: Redis, client: redis.Redis) -> None
 def test_case_77_queues_without_end(server: Redis, client: redis.Redis) -> None:
     """Case 77: of ten thousand queues a thousand are asked for; of the rest nobody knows, so `other` is absent."""
     fill(client, 10_000)
+    with watched(server.url(), discover=True, timeout="20s") as app:
+        look(app, "queues")  # some thousand keys of them have been read
+        assert value(app, "jobs", queue="other", state="ready") is None
     with watched(server.url(), discover=True, once=True, timeout="20s") as app:
         for _ in range(2):
             look(app, "queues")

@@ -24,8 +24,13 @@ class Found:
         self.cursor = 0
         self.queues: dict[str, None] = {}  # in the order in which they were found
         self.this_round: set[str] = set()
-        self.too_many = 0  # in the last round through all keys
+        self.too_many = 0  # keys of other queues, in the last round through all keys
         self.left_out = 0  # in this one, so far
+
+    @property
+    def unseen(self) -> int:
+        """Keys of queues that are too many to be asked for."""
+        return max(self.too_many, self.left_out)
 
     def look_on(self, deadline: Deadline) -> None:
         """Read on where the last poll stopped. Raises `SourceError`."""

@@ -92,7 +92,7 @@ class Raw(NamedTuple):
 
     answer: Answer
     asked: tuple[str, ...]  # queues
-    unseen: int  # queues that were found, but are too many to be asked for
+    unseen: int  # keys of queues that were found, but are too many to be asked for
     before: Mapping[str, Line]
     dropped: int  # queues that earlier answers had too many
 
@@ -130,7 +130,7 @@ class Queues:
         parts = [next(failures(part), None) for part in chunks(answer.replies)]
         if parts and (failure := parts[0]) and all(parts):
             raise failure  # it is not the fault of a single queue
-        return Raw(answer, asked, self.found.too_many, self.lines, self.dropped)
+        return Raw(answer, asked, self.found.unseen, self.lines, self.dropped)
 
     def _commands(self, queue: str, now: int) -> list[Command]:
         head = HEAD if self.session.once else self.lines.get(queue, Line()).ask_for

@@ -12,7 +12,10 @@ from .link import Link
 from .replies import Reply, answered, of_the_past
 from .target import Target
 
-UNKNOWN = "no prefix of Laravel's versions is in the cache: whether a queue is paused is not known (see cache.prefix)"
+UNKNOWN = (
+    "in database {} of the cache's Redis nothing is told to workers under a prefix of Laravel's versions: "
+    "whether a queue is paused is not known (see cache.prefix)"
+)
 
 
 class RedisCache:
@@ -20,6 +23,7 @@ class RedisCache:
 
     def __init__(self, target: Target, prefixes: Iterable[str]) -> None:
         self.link, self.prefixes = Link(target), tuple(prefixes)
+        self.doubt = UNKNOWN.format(target.database)
 
     def close(self) -> None:
         """Close the connection; the next question opens a new one."""
@@ -39,7 +43,7 @@ class RedisCache:
             raise SourceError(failure.reason, f"the cache: {failure}") from None
         found = zip(keys, values, strict=True)
         there = {key: value.decode(errors="replace") for key, value in found if value is not None}
-        return Cached(self.prefixes, there, "" if there or len(self.prefixes) == 1 else UNKNOWN)
+        return Cached(self.prefixes, there, "" if there or len(self.prefixes) == 1 else self.doubt)
 
     def _values(self, keys: list[str], deadline: Deadline) -> Reply:
         replication, values = self.link.ask([("INFO", "replication"), ("MGET", *keys)], deadline)
