@@ -235,3 +235,19 @@ def test_a_cluster_is_told_from_a_redis() -> None:
         look(app, "queues")
         assert state_of(app, "queues").reason == "not_found"
         assert "Redis Cluster" in state_of(app, "queues").error
+        with watched(node.url(1)) as other_database:
+            look(other_database, "queues")
+            assert state_of(other_database, "queues").reason == "not_found"
+            assert "Redis Cluster" in state_of(other_database, "queues").error
+
+
+def test_a_script_that_does_not_end(own: Redis) -> None:
+    """BUSY, as a Redis answers that runs an endless script, is `timeout`; when the script is stopped, all is well."""
+    with redis.Redis(port=own.port) as client, redis.Redis(port=own.port) as stuck, watched(own.url()) as app:
+        client.config_set("busy-reply-threshold", 10)
+        running = Thread(target=lambda: pytest.raises(redis.ResponseError, stuck.eval, "while true do end", 0))
+        running.start()
+        until(lambda: looked(app).reason == "timeout" and "BUSY" in looked(app).error)
+        client.script_kill()
+        running.join()
+        until(lambda: looked(app).up)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import Any
 from urllib.parse import quote
 
@@ -16,10 +19,11 @@ from exporter.demo.daemon import free_port
 from exporter.demo.redis import Redis
 from exporter.sources.redis.settings import Redis as RedisSettings
 
+from ..database.proxies import Peer
 from ..readme.blocks import block
 from ..world import states, value
 from .dumps import put_back
-from .world import PREFIX, counts, errors, look, payload, push, state_of, watched
+from .world import PREFIX, behind, counts, errors, look, payload, push, state_of, watched
 
 PASSWORD = "a#b@c:d/e%f=g{h}&i j'k\"l\\m é"
 
@@ -55,6 +59,85 @@ def test_who_is_not_let_in_is_told_so(locked: Redis, login: str) -> None:
         assert errors(app, "queues") == {"auth": 1 + 2}
         assert "wrong" not in state_of(app, "queues").error
         assert value(app, "jobs", queue="default", state="ready") is None
+
+
+class Echo(Peer):
+    """Refuses the first words that it is told, and repeats them; no login of ours gets in."""
+
+    def __init__(self, begin: bytes) -> None:
+        super().__init__()
+        self.begin = begin
+        Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = self.listener.accept()
+                with client:
+                    said = client.recv(4096).replace(b"\r\n", b" ")
+                    client.sendall(self.begin + said + b"\r\n")
+
+    def close(self) -> None:
+        self.listener.shutdown(socket.SHUT_RDWR)
+        super().close()
+
+
+@pytest.mark.parametrize("begin", [b"-ERR " + 290 * b"x", b"-", b"$", b"?", b"-NOAUTH ", b"-LOADING "])
+def test_case_17_no_answer_to_a_login_is_repeated(begin: bytes) -> None:
+    """Case 17: whatever a far side makes of a password, its answer is told in our words."""
+    with Echo(begin) as far, watched(behind(far), password=PASSWORD) as app:
+        look(app, "queues")
+        assert state_of(app, "queues").reason in ("auth", "malformed", "loading", "connect")
+        assert not any(part in state_of(app, "queues").error for part in ("AUTH ", "a#b@c", "xxx"))
+
+
+def test_case_17_a_login_that_is_cut_by_the_server(tmp_path: Path) -> None:
+    """Case 17: a Redis that does not know AUTH repeats the first 128 characters of what it was told; we do not."""
+    (tmp_path / "token").write_text("TOKEN-" * 40)
+    with Redis({"rename-command": "AUTH zzz"}) as server:
+        with watched(server.url(), password_file=str(tmp_path / "token")) as app:
+            look(app, "queues")
+            assert (state_of(app, "queues").reason, state_of(app, "queues").error) == (
+                "auth",
+                "login refused: AUTH is not known here (renamed?)",
+            )
+
+
+def test_a_password_where_none_is_needed(server: Redis) -> None:
+    """A Redis without a password says so, which is not the same as a wrong one."""
+    with watched(server.url(), password="secret") as app:
+        look(app, "queues")
+        assert state_of(app, "queues").error == "login refused: a password is set here, and none in this Redis"
+
+
+def test_a_user_without_a_password(server: Redis, client: redis.Redis) -> None:
+    """A user who needs no password gets in by the name alone."""
+    client.execute_command("ACL", "SETUSER", "open", "ON", "nopass", "~*", "+@all")
+    with watched(server.url(login="open")) as app:
+        assert counts(app) == {}
+        assert state_of(app, "queues").up
+    client.execute_command("ACL", "DELUSER", "open")
+
+
+def test_our_connections_can_be_told_by_their_name(server: Redis, client: redis.Redis) -> None:
+    """In CLIENT LIST each connection of ours is called `queue-exporter`; who may not name itself still looks."""
+    with watched(server.url()) as app:
+        look(app, "queues")
+        assert "queue-exporter" in [each["name"] for each in client.client_list()]
+    client.execute_command("ACL", "SETUSER", "some", "ON", ">pw", "~*", "+@all", "-client")
+    with watched(server.url(login="some:pw")) as app:
+        assert counts(app) == {}
+        assert state_of(app, "queues").up
+    client.execute_command("ACL", "DELUSER", "some")
+
+
+def test_a_command_that_was_renamed_is_permission() -> None:
+    """Before there were users, a command was taken away by another name: that is `permission`, and the command told."""
+    for command in ("ZCOUNT", "INFO", "TIME"):
+        with Redis({"rename-command": f"{command} zzz"}) as server, watched(server.url()) as app:
+            look(app, "queues")
+            assert state_of(app, "queues").reason == "permission"
+            assert f"unknown command '{command}'" in state_of(app, "queues").error
 
 
 def test_who_is_let_in_again_is_seen_at_once(locked: Redis) -> None:
@@ -128,6 +211,14 @@ def test_who_may_not_look_is_told_so(server: Redis, client: redis.Redis) -> None
     with watched(server.url(login="none:pw")) as app:
         look(app, "queues")
         assert state_of(app, "queues").reason == "permission"
+    client.execute_command(*["ACL", "SETUSER", "other", "ON", ">pw", "~laravel-database-*", "+@all"])
+    with watched(server.url(login="other:pw"), cache={}) as app:
+        look(app)
+        for collector in ("queues", "reservations"):
+            assert state_of(app, collector).reason == "permission"
+            assert "keys that begin with laravel_database_queues:" in state_of(app, collector).error
+        assert "keys such as laravel_database_laravel_cache:" in state_of(app, "signals").error
+    client.execute_command("ACL", "DELUSER", "some", "none", "other")
 
 
 def test_unix_socket(tmp_path: Path) -> None:
@@ -188,7 +279,35 @@ def test_case_16_tls(encrypted: Redis, authority: trustme.CA, tmp_path: Path) ->
 
 def test_tls_with_a_redis_that_has_none(server: Redis) -> None:
     """A Redis that does not speak TLS waits for the end of what it takes for a command: the message suspects it."""
-    with watched(f"rediss://localhost:{server.port}/0", timeout="0.5s") as app:
+    with watched(f"rediss://127.0.0.1:{server.port}/0", timeout="1s") as app:
         look(app, "queues")
         assert state_of(app, "queues").reason == "timeout"
         assert "TLS" in state_of(app, "queues").error
+
+
+def test_no_tls_with_a_redis_that_has_it(encrypted: Redis) -> None:
+    """A Redis that speaks TLS alone hangs up: the message says how TLS is asked for."""
+    with watched(f"redis://localhost:{encrypted.port}/0") as app:
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "connect"
+        assert "write rediss://" in state_of(app, "queues").error
+
+
+def test_case_16_what_is_wrong_with_a_file_is_said_of_it(
+    encrypted: Redis, authority: trustme.CA, tmp_path: Path
+) -> None:
+    """Case 16: a file that is not there, or holds something else, is named; and that a certificate is missing."""
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    (tmp_path / "text").write_text("hello")
+    ca, text, gone = (str(tmp_path / name) for name in ("ca.pem", "text", "gone"))
+    for files, words in (
+        ({"ca_file": gone}, f"ca_file {gone}: No such file"),
+        ({"ca_file": text}, f"ca_file {text}: expected PEM"),
+        ({"ca_file": ca, "cert_file": gone}, f"cert_file {gone}: No such file"),
+        ({"ca_file": ca, "cert_file": ca, "key_file": text}, f"cert_file {ca}, key_file {text}: expected PEM"),
+        ({"ca_file": ca}, "cert_file"),
+    ):
+        with watched(f"rediss://localhost:{encrypted.port}/0", **files) as app:
+            look(app, "queues")
+            assert state_of(app, "queues").reason in ("tls", "connect")
+            assert words in state_of(app, "queues").error

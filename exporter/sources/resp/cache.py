@@ -40,7 +40,8 @@ class RedisCache:
         try:
             values = self._values(keys, deadline.share(2))
         except SourceError as failure:
-            raise SourceError(failure.reason, f"the cache: {failure}") from None
+            where = f" (of keys such as {keys[0]})" if failure.reason == "permission" else ""
+            raise SourceError(failure.reason, f"the cache: {failure}{where}") from None
         found = zip(keys, values, strict=True)
         there = {key: value.decode(errors="replace") for key, value in found if value is not None}
         return Cached(self.prefixes, there, "" if there or len(self.prefixes) == 1 else self.doubt)

@@ -73,6 +73,13 @@ class Target:
         """How it is called in a message."""
         return self.path or (f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}")
 
+    @property
+    def hint(self) -> str:
+        """What may be wrong with these settings where a server hangs up before it has said a word."""
+        if self.tls:
+            return "does it want to see a certificate of ours, cert_file?"
+        return "does it listen there without TLS? If with it, write rediss://"
+
 
 def parse(url: SecretStr) -> Target:
     """The parts of a URL that was checked."""
