@@ -90,7 +90,7 @@ def end_by(stop: Event, *signals: signal.Signals) -> None:
 def build(config: Config, clock: Clock = Clock(), *, once: bool = False) -> App:
     """Wire up what the settings name, to be polled `once` only or on and on, without touching any of it yet."""
     all_sources = tuple(sources(config, clock, once=once))
-    board = Board(constant for source in all_sources for constant in source.constants)
+    board = Board((constant for source in all_sources for constant in source.constants), config.queues())
     hide = Secrets(config.secrets()).hide
     pollers = tuple(Poller(source, board, clock, hide=hide) for source in all_sources)
     return App(board, pollers, Exposition(board, clock))

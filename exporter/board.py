@@ -54,8 +54,9 @@ class State:
 class Board:
     """The one place where pollers and readers meet."""
 
-    def __init__(self, constants: Iterable[Sample] = ()) -> None:
+    def __init__(self, constants: Iterable[Sample] = (), queues: Iterable[tuple[str, str]] = ()) -> None:
         self.constants = tuple(constants)
+        self.queues = tuple(queues)  # connection and queue of those that are named, whatever is known of them
         self._lock = Lock()
         self._states: dict[Key, State] = {}
         self._readers: list[Callable[[], None]] = []

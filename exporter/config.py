@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -94,6 +94,12 @@ class Config(Settings):
         if wrong:
             raise refuse(*wrong)
         return connections
+
+    def queues(self) -> Iterator[tuple[str, str]]:
+        """Laravel's connection and the name of each queue that is named here."""
+        for name, connection in self.connections.items():
+            for queue in connection.queues:
+                yield connection.connection_of(queue, name), queue
 
     def secrets(self) -> list[str]:
         """Every secret, so that it can be kept out of messages."""

@@ -52,6 +52,7 @@ class Report:
     """All that the status page says, at one moment."""
 
     values: Values
+    queues: tuple[tuple[str, str], ...]  # connection and queue of those that are named in the settings
     findings: tuple[Finding, ...]
     sources: Mapping[str, Mapping[str, State]]  # source → collector → state
     mono: float
@@ -88,7 +89,7 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     for sample in samples:
         values[sample.metric.name][sample.labels] = sample.value
     findings = sorted(find(samples, values, runbooks), key=lambda f: (not f.over, -f.ratio, f.where, f.says))
-    return Report(values, tuple(findings), sources, mono, clock.wall())
+    return Report(values, board.queues, tuple(findings), sources, mono, clock.wall())
 
 
 def find(samples: list[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:
@@ -170,11 +171,10 @@ def over_limit(report: Report) -> Iterator[Row]:
 
 def queue_table(report: Report) -> Iterator[Row]:
     """A line for each queue, the one that waits longest first; one that nobody knows anything of is there, too."""
-    jobs, ages, targets, named = (
-        report.values.get(metric.name, {})
-        for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT, queues.RETRY_AFTER)
+    jobs, ages, targets = (
+        report.values.get(metric.name, {}) for metric in (queues.JOBS, queues.OLDEST_JOB_AGE, queues.TARGET_WAIT)
     )
-    names = {labels[:2] for labels in jobs} | set(named) | set(targets)
+    names: set[tuple[str, ...]] = {labels[:2] for labels in jobs} | set(targets) | set(report.queues)
     yield "QUEUES", *queues.STATES, "oldest", "target"
     for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
         counts = (cell(jobs.get((*labels, state))) for state in queues.STATES)

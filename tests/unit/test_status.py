@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter import app, config
 from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
 from exporter.model import Limit, Metric, Note, Sample
@@ -211,6 +212,20 @@ def test_withheld_numbers_are_no_good_news() -> None:
     assert found.verdict is Verdict.BLIND
     assert note in text(found)
     assert "NOTHING IS OVER" not in text(found)
+
+
+def test_a_named_queue_is_there_while_nobody_knows_anything_of_it() -> None:
+    """Each driver's named queues have a row before the first answer, also those for which nothing else is set."""
+    redis = {"driver": "redis", "prefix": "", "retry_after": None, "queues": {"mail": {"connection": "second"}}}
+    connections = {
+        "database": {"driver": "database", "dsn": "host=nowhere.invalid", "queues": {"default": None}},
+        "redis": redis,
+        "sqs": {"driver": "sqs", "region": "eu-west-1", "queues": {"images": None}},
+    }
+    said = text(report(app.build(config.parse({"connections": connections})).board))
+    rows = [line.split() for line in said.splitlines()]
+    for name in ("database/default", "second/mail", "sqs/images"):
+        assert [name, *"------"] in rows
 
 
 def test_age_is_that_of_the_numbers_that_are_looked_at() -> None:
