@@ -94,13 +94,13 @@ def test_case_17_no_answer_to_a_login_is_repeated(begin: bytes) -> None:
 def test_case_17_a_login_that_is_cut_by_the_server(tmp_path: Path) -> None:
     """Case 17: a Redis that does not know AUTH repeats the first 128 characters of what it was told; we do not."""
     (tmp_path / "token").write_text("TOKEN-" * 40)
-    with Redis({"rename-command": "AUTH zzz"}) as server:
-        with watched(server.url(), password_file=str(tmp_path / "token")) as app:
-            look(app, "queues")
-            assert (state_of(app, "queues").reason, state_of(app, "queues").error) == (
-                "auth",
-                "login refused: AUTH is not known here (renamed?)",
-            )
+    with (
+        Redis({"rename-command": "AUTH zzz"}) as server,
+        watched(server.url(), password_file=str(tmp_path / "token")) as app,
+    ):
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "auth"
+        assert state_of(app, "queues").error == "login refused: AUTH is not known here (renamed?)"
 
 
 def test_a_password_where_none_is_needed(server: Redis) -> None:
