@@ -22,7 +22,7 @@ ALL_PAUSED = "illuminate:queues:paused"  # Laravel 13.25 and later
 FALSE = "b:0;"  # as PHP serialises it
 TIME = re.compile(r"i:([0-9]{1,18});|([0-9]{1,18})")  # as PHP serialises a number, or as a number is kept plainly
 NAME = "laravel"  # what Laravel makes of APP_NAME=Laravel
-IN_REDIS = ("{}_cache:", "{}_cache_:", "{}_cache_", "{}-cache-")  # with an application's name: 8, 10, 11, 12 and later
+IN_REDIS = ("_cache:", "_cache_:", "_cache_", "-cache-")  # behind an application's name: 8, 10, 11, 12 and later
 REDIS_PREFIXES = ("{}_database_", "{}-database-")  # of all keys that an application has in a Redis: 5.8, 12.1 and later
 NO_TIME = "the restart signal is no time from 2005 to ten years ahead, so it is not shown"
 
@@ -74,15 +74,21 @@ def prefixes_in_redis(prefix: str) -> tuple[str, ...]:
     """
     What the keys of a cache in Redis begin with where `prefix` is that of all the application's keys there.
 
-    Behind it comes the cache's own, which is made of the application's name as well.
+    Behind it comes the cache's own, which is made of the application's name as well. Laravel joins
+    the words of a name as it joins what comes behind it: by `_` or, of late, by `-`.
     """
     endings = [ending.format("") for ending in REDIS_PREFIXES]
     name = next((prefix.removesuffix(ending) for ending in endings if prefix.endswith(ending)), prefix)
-    return tuple(prefix + own.format(name) for own in IN_REDIS)
+    return tuple(prefix + own_prefix(name, ending) for ending in IN_REDIS)
+
+
+def own_prefix(name: str, ending: str) -> str:
+    """A cache's own prefix, of an application of this name."""
+    return re.sub("[_-]", ending[0], name) + ending
 
 
 # With APP_NAME=Laravel; the one without a prefix of all keys is Laravel 5.7's, and Predis's with an empty REDIS_PREFIX.
 USUAL_IN_REDIS = (
     *(key for prefix in REDIS_PREFIXES for key in prefixes_in_redis(prefix.format(NAME))),
-    *(own.format(NAME) for own in IN_REDIS),
+    *(own_prefix(NAME, ending) for ending in IN_REDIS),
 )

@@ -32,7 +32,7 @@ def test_jobs_that_nobody_moves(server: Redis, client: redis.Redis) -> None:
     """It says that no worker looks, which is what to do something about."""
     delay(client, payload(), now(client) - 60)
     with watched(server.url()) as app:
-        assert "redis/default 1 job due and not moved: no worker looks at this queue" in said(app)
+        assert "redis/default 1 job due and not moved: no worker has looked at this queue" in said(app)
 
 
 def test_horizon_that_does_nothing(server: Redis, client: redis.Redis) -> None:

@@ -18,7 +18,7 @@ MEMORY_USED = Metric(
     ("connection",),
     limit=Limit(
         MEMORY_MAX,
-        "Redis uses {value} of {bound}: when it is full, no job can be pushed",
+        "Redis uses {value} of {bound}: when it is full, no job can be pushed, or jobs are thrown away",
         "LaravelQueueRedisMemoryHigh",
         share=0.85,
     ),

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ... import queues
+from ...errors import SourceError
 from ...model import Metric, Note, Sample
+from ...source import Result
 from ...timing import Deadline
 from .. import cache
 from ..cache import Cached
-from ..resp.link import Command
-from . import fleet as fleets
 from .fleet import Fleet
 from .session import Session
 
@@ -19,15 +19,18 @@ from .session import Session
 class Raw(NamedTuple):
     """What a poll brought."""
 
-    now: int
-    withheld: Note | None
     queues: tuple[str, ...]
-    cached: Cached | None  # None without a cache
-    fleet: Fleet | None  # None without Horizon
+    cached: Cached | SourceError | None  # None without a cache
+    fleet: Fleet | None  # as `Horizon` saw it last; None where nobody knows
 
 
 class Signals:
-    """A few keys of the cache, and whether Horizon is paused."""
+    """
+    A few keys of the cache, and whether Horizon is paused.
+
+    Of Horizon it asks nothing: the collector `horizon` has told what it saw. It is here that both
+    are put together, as two collectors must not tell one series.
+    """
 
     name = "signals"
     metrics: tuple[Metric, ...] = (queues.PAUSED, cache.RESTART_SIGNAL)
@@ -38,34 +41,36 @@ class Signals:
 
     def fetch(self, deadline: Deadline) -> Raw:
         shown = self.session.called_as_shown()
-        questions: list[Command] = fleets.who(self.settings.horizon.prefix) if self.settings.horizon else []
-        answer = self.session.ask(deadline, lambda _: questions)
-        found = None
-        if self.settings.horizon:
-            found = self._fleet(self.settings.horizon.prefix, answer.replies, deadline)
-        cached = None
-        if self.session.cache:
-            cached = self.session.cache.read([(self.session.connection_of(queue), queue) for queue in shown], deadline)
-        return Raw(answer.now, answer.withheld, shown, cached, found)
+        return Raw(shown, self._cached(shown, deadline), self.session.fleet())
 
-    def _fleet(self, prefix: str, replies: list[object], deadline: Deadline) -> Fleet:
-        names = fleets.names(replies)
-        return fleets.fleet(names, self.session.link.ask(fleets.each(prefix, names), deadline))
+    def _cached(self, shown: Iterable[str], deadline: Deadline) -> Cached | SourceError | None:
+        """What stands in the cache. That it cannot be read is no reason to hide what Horizon says."""
+        if self.session.cache is None:
+            return None
+        try:
+            return self.session.cache.read([(self.session.connection_of(queue), queue) for queue in shown], deadline)
+        except SourceError as failure:
+            if self.settings.horizon is None:
+                raise
+            return failure
 
-    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        if raw.withheld:
-            yield raw.withheld
-            return
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
+        cached = None if isinstance(raw.cached, SourceError) else raw.cached
+        by_laravel = cached is not None and not cached.doubt
+        by_horizon = self.settings.horizon is None or raw.fleet is not None
         for queue in raw.queues:
             connection = self.session.connection_of(queue)
-            by_laravel = raw.cached is not None and raw.cached.pauses(connection, queue)
-            is_paused = by_laravel or (raw.fleet is not None and raw.fleet.pauses(queue))
-            if is_paused or (raw.cached is not None and not raw.cached.doubt):
+            is_paused = (cached is not None and cached.pauses(connection, queue)) or (
+                raw.fleet is not None and raw.fleet.pauses(queue)
+            )
+            if is_paused or (by_laravel and by_horizon):
                 yield queues.PAUSED(is_paused, connection, queue)
-        if raw.cached is not None:
-            yield from self._restart(raw.cached, raw.now)
+        if isinstance(raw.cached, SourceError):
+            yield raw.cached
+        elif raw.cached is not None:
+            yield from self._restart(raw.cached, now)
 
-    def _restart(self, cached: Cached, now: int) -> Iterator[Sample | Note]:
+    def _restart(self, cached: Cached, now: float) -> Iterator[Sample | Note]:
         if cached.doubt:
             yield Note(cached.doubt)
         if (signal := cached.restart(now)) is not None:
