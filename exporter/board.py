@@ -31,6 +31,7 @@ class State:
     interval: float  # in force now: longer than configured when the duty or a failure asks for it
     samples: tuple[Sample, ...] = ()
     notes: tuple[str, ...] = ()
+    doubted: bool = False  # whether the samples may not be about what was meant
     taken_at: float | None = None  # Unix time of the last success
     good_until: float = float("-inf")  # on the monotonic clock
     polls: int = 0

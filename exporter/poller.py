@@ -126,6 +126,7 @@ class Poller:
             interval=interval,
             samples=tuple(r for r in results if isinstance(r, Sample)),
             notes=tuple(dict.fromkeys(map(self._said, texts))),
+            doubted=any(note.doubts for note in notes),
             taken_at=self.clock.wall(),
             # Looking more closely for a while makes a number no less believable.
             good_until=float("-inf") if withheld else began + BELIEF * max(interval, was.configured_interval),

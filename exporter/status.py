@@ -60,15 +60,37 @@ class Report:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The most important question of each source, where it has no answer that may be believed."""
-        first = ((name, *next(iter(states.items()))) for name, states in self.sources.items())
-        return tuple(f"{name}/{collector}" for name, collector, state in first if not state.fresh(self.mono))
+        """What has no answer that may be believed: the most important question of each source, or what is not there."""
+        return tuple(
+            f"{name}/{collector}"
+            for name, states in self.sources.items()
+            for collector, state in states.items()
+            if (collector == next(iter(states)) or state.reason == "not_found") and not state.fresh(self.mono)
+        )
+
+    @property
+    def doubted(self) -> tuple[str, ...]:
+        """What was answered, and may not be about what was meant."""
+        return tuple(
+            f"{name}/{collector}"
+            for name, states in self.sources.items()
+            for collector, state in states.items()
+            if state.doubted
+        )
 
     @property
     def without_target(self) -> int:
         """How many queues can never be late, because nobody decided how long a job may wait."""
         targets = self.values.get(queues.TARGET_WAIT.name, {})
         return sum(labels not in targets for labels in self.values.get(queues.OLDEST_JOB_AGE.name, {}))
+
+    @property
+    def but(self) -> str:
+        """What is to be said against it that nothing is over its limit."""
+        without = self.without_target
+        queues_without = [f"{without} queue{'s'[: without > 1]} without target_wait"] if without else []
+        said = [*(f"what does {name} look at?" for name in self.doubted), *queues_without]
+        return f" (but {', '.join(said)})" if said else ""
 
     @property
     def verdict(self) -> Verdict:
@@ -162,9 +184,7 @@ def over_limit(report: Report) -> Iterator[Row]:
     if over or report.findings:
         yield ("OVER ITS LIMIT" if over else "CLOSE TO ITS LIMIT",)
     elif not report.silent:
-        without = report.without_target
-        but = f" (but {without} queue{'s'[: without > 1]} without target_wait)" if without else ""
-        yield (f"NOTHING IS OVER ITS LIMIT{but}",)
+        yield (f"NOTHING IS OVER ITS LIMIT{report.but}",)
     for finding in report.findings:
         yield f"  {finding.where}", finding.says, finding.alert
 

@@ -15,6 +15,7 @@ from exporter.sources.redis.fleet import Fleet, supervisor
 
 from ..world import HandClock, value
 from .dumps import put_back
+from .test_cost import asked
 from .test_horizon_dumps import VERSIONS, named
 from .test_throughput import HORIZON, fail
 from .world import look, now, payload, push, reserve, state_of, watched
@@ -195,3 +196,21 @@ def test_a_timeout_in_the_settings(server: Redis) -> None:
 def test_a_queue_without_workers_has_no_timeout() -> None:
     """Nobody said how long a job may take there."""
     assert Fleet({}, ()).timeout_of("default") is None
+
+
+def test_a_bounded_number_of_queues_is_asked_about(server: Redis, client: redis.Redis) -> None:
+    """A thousand of those that Horizon ever measured; the others are told to be too many."""
+    client.sadd(f"{HORIZON}measured_queues", *(f"{HORIZON}queue:q{n:04}" for n in range(1003)))
+    with watched(server.url(), **SETTINGS) as app:
+        commands = asked(server, app, "horizon")
+        assert sum(command[0] == "HMGET" for command in commands) == 1000
+        assert value(app, "labels_dropped_total", collector="horizon", label="queue") == 2 * (1003 - 100)
+
+
+def test_snapshots_are_read_before_what_was_done_since(server: Redis, client: redis.Redis) -> None:
+    """The other way round a snapshot that is taken between the two would be counted twice."""
+    client.sadd(f"{HORIZON}measured_queues", f"{HORIZON}queue:default")
+    with watched(server.url(), **SETTINGS) as app:
+        commands = asked(server, app, "horizon")
+    order = [command[1] for command in commands if len(command) > 1 and command[1].endswith("queue:default")]
+    assert order == [f"{HORIZON}snapshot:queue:default", f"{HORIZON}queue:default"]

@@ -217,6 +217,14 @@ def test_old_failures_that_come_into_sight_are_not_new() -> None:
     assert second.after([new, *failures[1:-1]], {new: job}, shown).total == {("default", "A"): 1}
 
 
+def test_failures_of_a_queue_that_is_not_shown_any_more_are_forgotten() -> None:
+    """Its labels are free for another queue; should it come back, it begins at 0 as a counter may."""
+    one = Failure("id-1", NOW)
+    tally = Tally().after([], {}, {"mail": "mail"}).after([one], {one: Job("mail", "A")}, {"mail": "mail"})
+    assert tally.total == {("mail", "A"): 1}
+    assert tally.after([], {}, {"default": "default"}).total == {}
+
+
 def test_more_failures_than_are_looked_at(server: Redis, client: redis.Redis) -> None:
     """Of thousands nobody says how many are of which queue; that they are many is told."""
     with client.pipeline() as pipeline:

@@ -253,3 +253,21 @@ def test_names_that_one_could_not_see_are_quoted() -> None:
     assert path(("database", "default")) == "database/default"
     assert path(("database", "")) == "database/''"
     assert path(("database", "default  ")) == "database/'default  '"
+
+
+def test_what_is_in_doubt_is_not_called_well() -> None:
+    """An answer that may not be about what was meant is no reason for an alarm, and none to say that all is well."""
+    hand = HandClock()
+    said = text(report(board(hand=hand, doubted=True), clock=hand.clock))
+    assert said.startswith("NOTHING IS OVER ITS LIMIT (but what does database/jobs look at?)\n")
+    assert report(board(hand=hand, doubted=True), clock=hand.clock).verdict is Verdict.FINE
+
+
+def test_what_was_asked_for_and_is_not_there_makes_blind() -> None:
+    """Whichever question it is: who named it relies on it."""
+    hand = HandClock()
+    made = board(hand=hand)
+    for reason, verdict in (("not_found", Verdict.BLIND), ("timeout", Verdict.FINE)):
+        failed = State(15, 15, polls=1, streak=1, reason=reason, error="no")  # type: ignore[arg-type]
+        made.publish({Key("database", "horizon"): failed})
+        assert report(made, clock=hand.clock).verdict is verdict
