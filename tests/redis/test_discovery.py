@@ -8,7 +8,7 @@ from exporter.demo.redis import Redis
 from exporter.sources.redis.found import MOST
 
 from ..world import HandClock, series, value
-from .world import PREFIX, counts, delay, look, now, payload, push, state_of, watched
+from .world import PREFIX, counts, delay, errors, look, now, payload, push, state_of, watched
 
 
 def test_named_queues_alone_unless_told_to_look(server: Redis, client: redis.Redis) -> None:
@@ -56,6 +56,65 @@ def test_many_keys_take_several_polls(server: Redis, client: redis.Redis) -> Non
         assert value(app, "jobs", queue="stray", state="ready") == 1
 
 
+def test_who_may_not_look_for_queues_still_sees_the_named_ones(server: Redis, client: redis.Redis) -> None:
+    """That SCAN is not allowed is one failure of a part; once it is, what is there is found."""
+    client.execute_command("ACL", "SETUSER", "some", "ON", ">pw", "~*", "+@all", "-scan")
+    push(client, payload(), payload(), queue="default")
+    push(client, payload(), queue="stray")
+    with watched(server.url(login="some:pw"), discover=True) as app:
+        assert counts(app) == {"ready": 2}
+        assert errors(app, "queues") == {"permission": 1}
+        assert "looking for queues: this user has no permissions" in state_of(app, "queues").notes[-1]
+        client.execute_command("ACL", "SETUSER", "some", "+scan")
+        assert counts(app, "stray") == {"ready": 1}
+    client.execute_command("ACL", "DELUSER", "some")
+
+
+def test_every_name_that_is_found_is_counted(server: Redis, client: redis.Redis) -> None:
+    """A queue that is really called `other` is counted there, and one whose name is no UTF-8 is asked by its bytes."""
+    push(client, payload(), payload(), queue="other")
+    binary = PREFIX.encode() + b"queues:caf\xe9"
+    client.rpush(binary, payload())
+    client.zadd(binary + b":reserved", {payload(attempts=1, timeout=5): now(client) + 60})
+    with watched(server.url(), discover=True) as app:
+        look(app, "queues", "reservations")
+        assert counts(app, "other", polled=False) == {"ready": 2}
+        assert counts(app, "caf\ufffd", polled=False) == {"ready": 1, "reserved": 1}
+        assert value(app, "reserved_past_timeout_jobs", queue="caf\ufffd") == 1
+        client.delete(f"{PREFIX}queues:other")
+        look(app, "queues", "reservations")
+        look(app, "queues", "reservations")
+        assert value(app, "jobs", queue="other", state="ready") == 0
+        assert errors(app, "queues") == errors(app, "reservations") == {}
+
+
+def test_a_prefix_stands_for_itself(server: Redis, client: redis.Redis) -> None:
+    """What is a pattern to Redis is none in a prefix: neither is another's queue found nor the own one missed."""
+    push(client, payload(), queue="own", prefix="[a-z]*?")
+    push(client, payload(), queue="theirs", prefix="bcd")
+    with watched(server.url(), discover=True, prefix="[a-z]*?") as app:
+        assert counts(app, "own") == {"ready": 1}
+        assert value(app, "queues") == 2
+
+
+def test_a_queue_that_is_gone_is_not_asked_for_any_more(server: Redis, client: redis.Redis) -> None:
+    """After a full round through the keys and an hour a found queue costs nothing any more."""
+    push(client, payload(), queue="stray")
+    hand = HandClock()
+    with watched(server.url(), hand.clock, discover=True) as app:
+        look(app, "queues")
+        with_stray = client.info("stats")["total_commands_processed"]
+        look(app, "queues")
+        with_stray = client.info("stats")["total_commands_processed"] - with_stray
+        client.flushall()
+        look(app, "queues")
+        hand.pass_(3700)
+        look(app, "queues")
+        without = client.info("stats")["total_commands_processed"]
+        look(app, "queues")
+        assert client.info("stats")["total_commands_processed"] - without < with_stray
+
+
 def fill(client: redis.Redis, number: int) -> None:
     """A job in each of so many queues."""
     with client.pipeline() as pipeline:
@@ -101,5 +160,5 @@ def test_case_77_names_in_horizon_without_end(server: Redis, client: redis.Redis
     with watched(server.url(), horizon={"prefix": "laravel_horizon:"}) as app:
         look(app, "horizon")
         shown = [name for name, _ in series(app.exposition.page("text"))]
-        assert shown.count("laravel_queue_horizon_processes") == 1 + 100 + 1
-        assert (value(app, "labels_dropped_total", collector="horizon") or 0) > 0
+        assert shown.count("laravel_queue_horizon_jobs_processed_total") == 1 + 100 + 1
+        assert (value(app, "labels_dropped_total", collector="horizon", label="queue") or 0) > 0

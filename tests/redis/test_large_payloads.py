@@ -86,6 +86,17 @@ def test_held_jobs_that_are_large_are_looked_at_in_part(server: Redis, client: r
         assert state_of(app, "reservations").notes == ()
 
 
+def test_many_queues_share_what_may_be_read(server: Redis, client: redis.Redis) -> None:
+    """What held jobs may cost is for all queues together: with three times as many queues it is not three times."""
+    names = [f"queue-{number}" for number in range(8)]
+    for queue in names:
+        for number in range(20):
+            reserve(client, payload(attempts=1, data="x" * 100_000), now(client) + 20 + number, queue)
+    with watched(server.url(), queues=dict.fromkeys(names)) as app:
+        assert sent(client, app, "reservations") > 15 * MEGABYTE
+        assert sent(client, app, "reservations") < 5 * MEGABYTE
+
+
 def test_small_ones_are_all_looked_at(server: Redis, client: redis.Redis) -> None:
     """The first look does not know how large they are; the second one sees all of them."""
     for number in range(60):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,13 +14,18 @@ from urllib.parse import quote
 import pytest
 import redis
 import trustme
+from pydantic import SecretStr
 
 from exporter import config
 from exporter.demo.daemon import free_port
 from exporter.demo.redis import Redis
+from exporter.errors import SourceError
 from exporter.sources.redis.settings import Redis as RedisSettings
+from exporter.sources.resp.link import Link
+from exporter.sources.resp.target import parse
+from exporter.timing import Deadline
 
-from ..database.proxies import Peer
+from ..database.proxies import Peer, Stranger
 from ..readme.blocks import block
 from ..world import states, value
 from .dumps import put_back
@@ -140,6 +146,26 @@ def test_a_command_that_was_renamed_is_permission() -> None:
             assert f"unknown command '{command}'" in state_of(app, "queues").error
 
 
+@pytest.mark.parametrize("password", [None, "secret"])
+def test_a_redis_in_protected_mode(password: str | None) -> None:
+    """One that lets in its own machine alone says so at once and hangs up: that is `permission`, and its words."""
+    said = b"-DENIED Redis is running in protected mode because protected mode is enabled\r\n"
+    with Stranger(said) as far, watched(behind(far), password=password) as app:
+        look(app, "queues")
+        assert state_of(app, "queues").reason == "permission"
+        assert "protected mode" in state_of(app, "queues").error
+
+
+def test_the_next_address_is_tried(server: Redis) -> None:
+    """A name with several addresses leads to the first that lets us in; where none does, all are told."""
+    link = Link(parse(SecretStr(f"redis://several:{server.port}")), lambda host, deadline: ["127.0.0.2", "127.0.0.1"])
+    assert link.ask([("LLEN", "nothing")], Deadline(time.monotonic() + 2, time.monotonic)) == [0]
+    link.close()
+    closed = Link(parse(SecretStr(f"redis://several:{free_port()}")), lambda host, deadline: ["127.0.0.2", "127.0.0.1"])
+    with pytest.raises(SourceError, match="refused"):
+        closed.ask([("LLEN", "nothing")], Deadline(time.monotonic() + 2, time.monotonic))
+
+
 def test_who_is_let_in_again_is_seen_at_once(locked: Redis) -> None:
     """When the password is as it was, the next poll is good: nobody has to restart anything."""
     with (
@@ -217,6 +243,7 @@ def test_who_may_not_look_is_told_so(server: Redis, client: redis.Redis) -> None
         for collector in ("queues", "reservations"):
             assert state_of(app, collector).reason == "permission"
             assert "keys that begin with laravel_database_queues:" in state_of(app, collector).error
+        assert state_of(app, "signals").error.startswith("the cache: ")
         assert "keys such as laravel_database_laravel_cache:" in state_of(app, "signals").error
     client.execute_command("ACL", "DELUSER", "some", "none", "other")
 
@@ -300,13 +327,14 @@ def test_case_16_what_is_wrong_with_a_file_is_said_of_it(
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     (tmp_path / "text").write_text("hello")
     ca, text, gone = (str(tmp_path / name) for name in ("ca.pem", "text", "gone"))
-    for files, words in (
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"ca_file": gone}, f"ca_file {gone}: No such file"),
         ({"ca_file": text}, f"ca_file {text}: expected PEM"),
         ({"ca_file": ca, "cert_file": gone}, f"cert_file {gone}: No such file"),
         ({"ca_file": ca, "cert_file": ca, "key_file": text}, f"cert_file {ca}, key_file {text}: expected PEM"),
         ({"ca_file": ca}, "cert_file"),
-    ):
+    ]
+    for files, words in cases:
         with watched(f"rediss://localhost:{encrypted.port}/0", **files) as app:
             look(app, "queues")
             assert state_of(app, "queues").reason in ("tls", "connect")

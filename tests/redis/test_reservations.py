@@ -106,9 +106,23 @@ def test_case_46_a_wrong_type_fails_alone_here_too(server: Redis, client: redis.
     reserve(client, payload(attempts=1), now(client) + 60, "mail")
     with watched(server.url(), queues={"default": None, "mail": None}) as app:
         look(app, "queues", "reservations")
-        assert errors(app, "queues") == {"wrong_type": 1}
+        assert errors(app, "queues") == errors(app, "reservations") == {"wrong_type": 1}
         assert value(app, "reservation_seconds_count", queue="mail") == 0
         assert value(app, "reservation_seconds_count", queue="default") is None
+        assert "queue 'default'" in state(app, "reservations", "redis").notes[0]
+
+
+def test_a_retry_after_that_is_not_the_workers_is_told(server: Redis, client: redis.Redis) -> None:
+    """A job that expires later than retry_after allows proves that the workers have another one, or a fast clock."""
+    at = now(client)
+    reserve(client, payload(attempts=1), at + 95)
+    with watched(server.url()) as app:
+        look(app, "queues", "reservations")
+        assert state(app, "reservations", "redis").notes == ()
+        reserve(client, payload(attempts=1), at + 1500)
+        look(app, "reservations")
+        (note,) = state(app, "reservations", "redis").notes
+        assert "later than its retry_after of 90 s allows" in note
 
 
 def test_case_77_classes_without_end(server: Redis, client: redis.Redis) -> None:

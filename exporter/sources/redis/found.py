@@ -47,7 +47,7 @@ class Found:
     def _add(self, keys: list[bytes]) -> None:
         begin = len(self.settings.prefix) + len("queues:")
         for key in keys:
-            queue = PARTS.sub("", key.decode(errors="replace")[begin:])
+            queue = PARTS.sub("", key.decode(errors="surrogateescape")[begin:])
             if not 0 < len(queue) <= 255 or queue in self.settings.queues:
                 continue
             if queue in self.queues or len(self.queues) < MOST:

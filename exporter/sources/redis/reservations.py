@@ -13,16 +13,20 @@ from ...queues import EARLIEST, OTHER
 from ...source import Result
 from ...timing import Deadline
 from .. import held
-from ..ledger import Job, Key, Ledger, Reading, Rules
+from ..ledger import SLACK, Job, Key, Ledger, Reading, Rules
 from ..resp.link import Command
-from ..resp.replies import Reply, answered, pairs
+from ..resp.replies import Reply, pairs
 from .heads import as_many, job
 from .session import Answer, Session
 
 WATCH = 1.0  # seconds between two looks at a job that is about to expire: an idle worker looks every 3 s, and moves it
 MOST_HELD = 500  # jobs of one queue that are looked at, those first that are held longest
 FIRST_HELD = 20  # the same as long as nobody knows how large they are
-ENOUGH = 4 * 1024 * 1024  # bytes of them: a payload may hold megabytes, and comes whole
+ENOUGH = 4 * 1024 * 1024  # bytes of all queues' together: a payload may hold megabytes, and comes whole
+LATE = (
+    "queue {!r}: a job expires {} s later than its retry_after of {} s allows: either the workers have another one in "
+    "config/queue.php than the settings here, or a worker's clock is ahead"
+)
 
 
 class Raw(NamedTuple):
@@ -64,14 +68,13 @@ class Reservations:
 
     def fetch(self, deadline: Deadline) -> Raw:
         asked = tuple(self.session.shown)
-        key = f"{self.settings.prefix}queues:{{}}:reserved".format
         limits = {queue: self.limits.get(queue, FIRST_HELD) for queue in asked}
         question: list[Command] = [
-            ("ZRANGEBYSCORE", key(queue), EARLIEST, "(+inf", "WITHSCORES", "LIMIT", 0, limits[queue]) for queue in asked
+            ("ZRANGEBYSCORE", self.session.key(queue) + b":reserved", EARLIEST, "(+inf", "WITHSCORES", "LIMIT", 0, most)
+            for queue, most in limits.items()
         ]
         answer = self.session.ask(deadline, lambda _: question)
-        if answer.replies and all(isinstance(reply, SourceError) for reply in answer.replies):
-            answered(answer.replies[0])
+        self.session.raise_shared(reply if isinstance(reply, SourceError) else None for reply in answer.replies)
         return Raw(answer, asked, limits, self.ledger)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
@@ -81,6 +84,7 @@ class Reservations:
         rows: list[Job] = []
         failed, seen_to = set(), dict[str, float]()
         self.limits = {}
+        busy = sum(1 for reply in raw.answer.replies if reply and not isinstance(reply, SourceError))
         for queue, reply in zip(raw.asked, raw.answer.replies, strict=True):
             name = self.session.shown.get(queue, OTHER)
             if isinstance(reply, SourceError):
@@ -90,7 +94,7 @@ class Reservations:
             found = list(self._jobs(queue, name, reply))
             rows += found
             if reply:
-                self.limits[queue] = as_many(reply[::2], MOST_HELD, ENOUGH)
+                self.limits[queue] = as_many(reply[::2], MOST_HELD, ENOUGH // busy)
             if len(reply) == 2 * raw.limits[queue]:
                 last = max((each.reserved_at for each in found), default=0)
                 seen_to[name] = min(seen_to.get(name, inf), last)
@@ -108,6 +112,13 @@ class Reservations:
         yield from held.told(self.ledger, raw.answer.now)
         if seen_to:
             yield Note(held.LOWER_BOUNDS)
+        yield from self._doubts()
+
+    def _doubts(self) -> Iterator[Note]:
+        """Queues whose jobs expire later than they can, if `retry_after` is what the workers have."""
+        for queue, of in sorted(self.ledger.queues.items()):
+            if of.lead and of.lead > SLACK:
+                yield Note(LATE.format(queue, of.lead, self.settings.retry_after_of(queue) or 0))
 
     def _jobs(self, queue: str, name: str, reply: Reply) -> Iterator[Job]:
         """Those that have an id: without one nobody can tell whether two are the same."""

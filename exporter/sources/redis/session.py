@@ -111,14 +111,15 @@ class Session:
         if self.ahead is None:
             self._read_clock(self.link.ask([("TIME",)], deadline, self._heard)[0])
         for _ in range(2):
-            supposed = self.clock.mono() + (self.ahead or 0.0)
+            before = self.ahead or 0.0
+            supposed = self.clock.mono() + before
             questions: list[Command] = [("TIME",), ("INFO", "replication"), *commands(int(supposed))]
             sent = self.clock.wall()
             time, replication, *replies = self.link.ask(questions, deadline, self._heard)
             now = self._read_clock(time)
             reading = Reading.between(f"redis:{self.name}", now, sent, self.heard_at.wall)
             self.readings.put(reading, BELIEF * self.settings.interval)
-            if abs(now - supposed) < SET_ASIDE:
+            if abs(now - self.heard_at.mono - before) < SET_ASIDE:
                 break
         why = of_the_past(replication)
         return Answer(int(supposed), replies, Note(f"{why}: nothing is shown", withholds=True) if why else None)

@@ -51,6 +51,11 @@ def named(error: Exception, *, lost: bool) -> SourceError:
     return SourceError(reason, CLUSTER if reason == "not_found" and "DB index" not in said else said, unreachable=lost)
 
 
+def is_farewell(error: Exception) -> bool:
+    """Whether this was said to all that we may ever ask: the server hangs up after it."""
+    return str(error).startswith("DENIED")
+
+
 def login_refused(error: Exception) -> SourceError:
     """Why we were not let in, in our own words."""
     failure = named(error, lost=True)

@@ -20,7 +20,7 @@ from ...errors import Reason, SourceError
 from ...source import nothing
 from ...timing import Deadline
 from ..resolve import resolve
-from .errors import login_refused, named
+from .errors import is_farewell, login_refused, named
 from .replies import Reply
 from .target import Target
 
@@ -32,7 +32,7 @@ Resolve = Callable[[str, Deadline], list[str]]
 
 
 class Connection(redis.Connection):
-    """redis-py's connection, without anything it would do by itself: no login, no name, no retries, no health checks."""
+    """redis-py's connection, without what it would do by itself: no login, no name, no retries, no health checks."""
 
     deadline = Deadline(inf)  # each question brings its own
 
@@ -150,9 +150,9 @@ class Link:
             try:
                 connection.read_response(disconnect_on_error=False)
             except FAULTS as error:
-                if command[0] == "CLIENT" and isinstance(error, redis.ResponseError):
-                    continue  # who may not give itself a name has none
                 failure = login_refused(error) if command[0] == "AUTH" else named(error, lost=True)
+                if command[0] == "CLIENT" and isinstance(error, redis.ResponseError) and not is_farewell(error):
+                    continue  # who may not give itself a name has none
                 hint = f" ({target.hint})" if failure.reason == "connect" else ""
                 raise SourceError(failure.reason, f"{failure}{hint}", unreachable=True) from None
 
