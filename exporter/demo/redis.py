@@ -15,7 +15,6 @@ SETTINGS = {
     "save": "",  # nothing in here is worth keeping
     "appendonly": "no",
     "repl-diskless-sync-delay": "0",  # seconds to wait for a second replica
-    "enable-debug-command": "local",
 }
 
 
