@@ -36,7 +36,19 @@ LAYERS = (  # from the ground up: each may import what lies below it
 )
 FLOOR = {name: floor for floor, names in enumerate(LAYERS) for name in names}
 # What all sources share.
-SHARED = {"resolve", "readings", "payloads", "classes", "remembered", "ledger", "held", "cache", "resp"}
+SHARED = {
+    "resolve",
+    "readings",
+    "payloads",
+    "serialised",
+    "classes",
+    "remembered",
+    "ledger",
+    "held",
+    "cache",
+    "named",
+    "resp",
+}
 DRIVERS = {
     "psycopg": "sources/database",
     "ntplib": "sources/clock",

@@ -12,8 +12,8 @@ from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
+from .. import named
 from .session import GaveUpError, Pass, Row, Session, too_far_behind
-from .settings import Database
 
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
 RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
@@ -93,18 +93,13 @@ class Jobs:
         if raw.by_index:
             yield Note(NO_ATTEMPTS)
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
-        watched = Counter({self.session.name: 0})
         for queue, row in rows.items():
             connection = self.settings.connection_of(queue, self.session.name)
-            watched[connection] += 1
             yield from self._queue(row, connection, queue)
             if not raw.by_index:
                 yield queues.RETRIED(row["retried"], connection, queue)
                 yield queues.ATTEMPTS_MAX(row["attempts_max"], connection, queue)
-            if queue not in self.settings.queues:
-                yield from queue_settings(self.settings, self.session.name, queue)
-        for connection, count in watched.items():
-            yield queues.QUEUES(count, connection)
+        yield from named.of_shown(self.settings, self.session.name, rows)
 
     def _by_queue(self, raw: Raw, now: float) -> dict[str, Row]:
         """A row for each queue that is shown. Two may carry one name: bytes that are no text look alike."""
@@ -166,11 +161,3 @@ def oldest_job_age(row: Row, retry_after: int) -> int:
     """
     expired_since = None if row["reserved_since"] is None else row["reserved_since"] + retry_after
     return max(seconds_since(row["ready_since"], row["now"]), seconds_since(expired_since, row["now"]))
-
-
-def queue_settings(settings: Database, source: str, queue: str) -> Iterator[Sample]:
-    """What is set for one queue, as metrics to compare with."""
-    connection = settings.connection_of(queue, source)
-    yield queues.RETRY_AFTER(settings.retry_after_of(queue), connection, queue)
-    if (target := settings.target_wait_of(queue)) is not None:
-        yield queues.TARGET_WAIT(target, connection, queue)

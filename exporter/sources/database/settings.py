@@ -11,7 +11,6 @@ from urllib.parse import unquote
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from ...documents import Complaint
-from ...queues import OTHER
 from ...settings import (
     OR_EMPTY,
     File,
@@ -28,6 +27,7 @@ from ...settings import (
     in_file,
 )
 from ..cache import USUAL, USUAL_IN_REDIS
+from ..named import NamedQueue, Queue, WithQueues, not_other
 from ..resp.target import Target, Url, UrlFile, each_spelling, parse, spellings
 
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
@@ -74,13 +74,6 @@ def is_port(text: str) -> bool:
     return re.fullmatch("[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
 
 
-def not_other(name: str) -> str:
-    """What is of no pool, and what there is too much of, is counted under this name."""
-    if name == OTHER:
-        raise ValueError(f"expected another name than {OTHER!r}, which means: all the rest")
-    return name
-
-
 def prefix(value: str) -> str:
     """What the keys begin with; it may be nothing, and has to fit Laravel's column, which holds no NUL."""
     if len(value) > 255 or re.search(r"[\0\ud800-\udfff]", value):
@@ -92,15 +85,6 @@ Dsn = Annotated[Secret, AfterValidator(check_dsn)]
 DsnFile = Annotated[Dsn, BeforeValidator(in_file)]
 PoolName = Annotated[Name, AfterValidator(not_other)]
 CachePrefix = Annotated[str, AfterValidator(prefix)]
-NamedQueue = Annotated[QueueName, AfterValidator(not_other)]
-
-
-class Queue(Settings):
-    """One queue; what is not set is taken from the connection."""
-
-    connection: Name | None = Field(default=None, description="Laravel's name of a second connection on this table")
-    retry_after: WholeSeconds | None = Field(default=None, description="its own, if that connection has one")
-    target_wait: Seconds | None = Field(default=None, description="its own")
 
 
 class Pool(Settings):
@@ -164,7 +148,7 @@ class Cache(WithSecrets):
         return USUAL_IN_REDIS if self.url else USUAL
 
 
-class Database(WithSecrets):
+class Database(WithQueues, WithSecrets):
     """One connection of the `database` driver."""
 
     driver: Literal["database"] = Field(description="`database`")
@@ -193,22 +177,14 @@ class Database(WithSecrets):
     )
     cache: Cache | None = Field(default=Cache(), description="the cache that workers look at; null for none")
 
-    def connection_of(self, queue: str, default: str) -> str:
-        """Laravel's name of the connection that this queue's workers use; `default` is this connection's."""
-        return (self.queues[queue].connection if queue in self.queues else None) or default
-
     def retry_after_of(self, queue: str) -> int:
         """Seconds that a job of this queue may be held."""
-        return (self.queues[queue].retry_after if queue in self.queues else None) or self.retry_after
+        return self.own(queue).retry_after or self.retry_after
 
     def worker_timeout_of(self, queue: str) -> float | None:
         """Seconds that a worker of this queue may take for a job, the longest of its pools; None if nobody said."""
         timeouts = [pool.timeout for pool in self.pools.values() if queue in pool.queues and pool.timeout is not None]
         return max(timeouts, default=None)
-
-    def target_wait_of(self, queue: str) -> float | None:
-        """Seconds that a job of this queue may wait; None if nobody decided."""
-        return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
 
     def doubts(self) -> Iterator[Complaint]:
         """What is no mistake in the settings, but says that one lies in wait in Laravel."""

@@ -13,13 +13,13 @@ from ...model import Metric, Note, Sample
 from ...queues import EARLIEST, OTHER, TEN_YEARS
 from ...source import Result
 from ...timing import Deadline
+from .. import named
 from ..resp.link import Command
 from ..resp.replies import Reply, failures
 from .found import Found
 from .heads import HEAD, Line, look
 from .metrics import OVERDUE
 from .session import Answer, Session
-from .settings import Redis
 
 LOOKED = 10  # seconds in which a worker that is there has looked for due jobs; by itself it does so every 3 s
 EMPTY = (
@@ -202,15 +202,11 @@ class Queues:
         self.dropped = raw.dropped + raw.unseen + sum(queue != name for queue, name in names.items())
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
         without = {*as_before.values(), *([OTHER] if raw.unseen else [])}
-        watched = Counter({self.session.name: 0})
-        for name in sorted({*self.session.shown.values()} - without):
-            connection = self.session.connection_of(name)
-            watched[connection] += 1
-            yield from samples(sum(self._called(name, by_queue), Numbers()), connection, name)
-            if name not in self.settings.queues:
-                yield from queue_settings(self.settings, self.session.name, name)
-        for connection, count in watched.items():
-            yield queues.QUEUES(count, connection)
+        shown = sorted({*self.session.shown.values()} - without)
+        for name in shown:
+            numbers = sum(self._called(name, by_queue), Numbers())
+            yield from samples(numbers, self.session.connection_of(name), name)
+        yield from named.of_shown(self.settings, self.session.name, shown)
         if raw.unseen:
             yield Note(MORE.format(raw.unseen))
         yield from self._doubts(by_queue, sizes, now, is_whole=len(by_queue) == len(raw.asked))
@@ -269,12 +265,3 @@ def samples(numbers: Numbers, connection: str, queue: str) -> Iterator[Sample]:
     yield queues.OLDEST_RESERVED_AGE(numbers.longest_held, connection, queue)
     yield queues.IMPLAUSIBLE(numbers.implausible, connection, queue)
     yield OVERDUE(numbers.overdue, connection, queue)
-
-
-def queue_settings(settings: Redis, source: str, queue: str) -> Iterator[Sample]:
-    """What is set for one queue, as metrics to compare with."""
-    connection = settings.connection_of(queue, source)
-    if (retry_after := settings.retry_after_of(queue)) is not None:
-        yield queues.RETRY_AFTER(retry_after, connection, queue)
-    if (target := settings.target_wait_of(queue)) is not None:
-        yield queues.TARGET_WAIT(target, connection, queue)

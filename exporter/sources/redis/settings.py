@@ -9,12 +9,9 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from ...documents import Complaint
-from ...queues import OTHER
 from ...settings import (
     OR_EMPTY,
     File,
-    Name,
-    QueueName,
     Seconds,
     Secret,
     SecretFile,
@@ -23,7 +20,9 @@ from ...settings import (
     WithSecrets,
     at_least,
 )
+from .. import named
 from ..cache import prefixes_in_redis
+from ..named import NamedQueue, WithQueues
 from ..resp.target import PORT, Prefix, Target, Url, UrlFile, each_spelling, parse, spellings
 
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
@@ -31,27 +30,14 @@ LARAVEL_CACHE = 1  # the number of the database that config/database.php gives t
 DEFAULT = "default"  # the queue of a job that says nothing else
 
 
-def not_other(name: str) -> str:
-    """What there is too much of is counted under this name."""
-    if name == OTHER:
-        raise ValueError(f"expected another name than {OTHER!r}, which means: all the rest")
-    return name
-
-
 def at_least_one(queues: object) -> object:
     """Somebody who names no queue has the one that Laravel uses then. Redis cannot be asked for all at once."""
     return queues or {DEFAULT: {}}
 
 
-NamedQueue = Annotated[QueueName, AfterValidator(not_other)]
-
-
-class Queue(Settings):
+class Queue(named.Queue):
     """One queue; what is not set is taken from the connection."""
 
-    connection: Name | None = Field(default=None, description="Laravel's name of a second connection to this Redis")
-    retry_after: WholeSeconds | None = Field(default=None, description="its own, if that connection has one")
-    target_wait: Seconds | None = Field(default=None, description="its own")
     timeout: WholeSeconds | None = Field(default=None, description="the workers' `--timeout`; Horizon tells its own")
 
 
@@ -71,7 +57,7 @@ class Cache(WithSecrets):
     )
 
 
-class Redis(WithSecrets):
+class Redis(WithQueues, WithSecrets):
     """One connection of the `redis` driver."""
 
     driver: Literal["redis"] = Field(description="`redis`")
@@ -86,7 +72,7 @@ class Redis(WithSecrets):
     key_file: File | None = Field(default=None, description="for `rediss://`: its key")
     prefix: Prefix = Field(description="`REDIS_PREFIX`: `laravel_database_`, or `laravel-database-` since Laravel 12.1")
     retry_after: WholeSeconds | None = Field(
-        default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`; null there and here: never"
+        default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`; null: jobs are never handed out again"
     )
     target_wait: Seconds | None = Field(default=None, description="how long a job may wait; without it nothing is late")
     interval: Annotated[Seconds, AfterValidator(at_least(0.1, "as a Redis has more to do than this"))] = Field(
@@ -104,18 +90,6 @@ class Redis(WithSecrets):
     )
     horizon: Horizon | None = Field(default=None, description="only where Horizon runs the workers")
     cache: Cache | None = Field(default=None, description="the cache that workers look at; null for none")
-
-    def connection_of(self, queue: str, default: str) -> str:
-        """Laravel's name of the connection that this queue's workers use; `default` is this connection's."""
-        return (self.queues[queue].connection if queue in self.queues else None) or default
-
-    def retry_after_of(self, queue: str) -> int | None:
-        """Seconds that a job of this queue may be held; None where it is never handed out again."""
-        return (self.queues[queue].retry_after if queue in self.queues else None) or self.retry_after
-
-    def target_wait_of(self, queue: str) -> float | None:
-        """Seconds that a job of this queue may wait; None if nobody decided."""
-        return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
 
     def worker_timeout_of(self, queue: str) -> int | None:
         """Seconds that a worker of this queue may take for a job; None if nobody said."""

@@ -9,9 +9,10 @@ from ... import queues
 from ...model import Metric, Sample
 from ...source import Collector, Source
 from ...timing import Clock
+from .. import named
 from ..readings import Readings
 from .horizon import Horizon
-from .queues import Queues, queue_settings
+from .queues import Queues
 from .reservations import Reservations
 from .server import Server
 from .session import Session
@@ -53,6 +54,6 @@ def constants(name: str, settings: Redis) -> Iterator[Sample]:
     for connection in sorted({name, *(settings.connection_of(queue, name) for queue in settings.queues)}):
         yield queues.CONNECTION_INFO(1, connection, settings.driver)
     for queue in settings.queues:
-        yield from queue_settings(settings, name, queue)
+        yield from named.of_queue(settings, name, queue)
         if (timeout := settings.worker_timeout_of(queue)) is not None:
             yield queues.WORKER_TIMEOUT(timeout, settings.connection_of(queue, name), WORKERS, queue)
