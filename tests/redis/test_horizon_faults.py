@@ -155,3 +155,42 @@ def test_a_job_whose_class_is_none(server: Redis, client: redis.Redis) -> None:
         assert value(app, "failed_jobs_total", queue="default", job_class="other") == 1
         assert value(app, "failed_jobs", queue="other") == 1
         assert "jane" not in app.exposition.page("text").decode()
+
+
+def test_a_name_that_is_too_long_is_shown_nowhere(server: Redis, client: redis.Redis) -> None:
+    """Neither a queue that was measured, nor one of a failed job, which is `other`."""
+    client.sadd(f"{HORIZON}measured_queues", f"{HORIZON}queue:{'q' * 256}")
+    fail(client, "id-1", now(client), queue="q" * 256)
+    with watched(server.url(), **SETTINGS) as app:
+        look(app, "horizon")
+        assert value(app, "failed_jobs", queue="other") == 1
+        assert "q" * 256 not in app.exposition.page("text").decode()
+
+
+def test_what_cannot_be_read_any_more_is_not_shown_as_new(server: Redis, horizon: redis.Redis) -> None:
+    """The counters of a look before are absent at once, and go on from there later."""
+    with watched(server.url(), **SETTINGS) as app:
+        look(app, "horizon")
+        horizon.rename(f"{HORIZON}measured_queues", "aside")
+        horizon.set(f"{HORIZON}measured_queues", "x")
+        look(app, "horizon")
+        assert value(app, OF_QUEUES[0], queue="default") is None
+        horizon.rename("aside", f"{HORIZON}measured_queues")
+        horizon.hincrby(f"{HORIZON}queue:default", "throughput", 3)
+        look(app, "horizon")
+        assert value(app, OF_QUEUES[0], queue="default") == 3
+
+
+def test_a_new_series_is_born_at_zero(server: Redis, horizon: redis.Redis) -> None:
+    """Of a queue or a class that comes later, so that increase() sees what it has done by then."""
+    with watched(server.url(), **SETTINGS) as app:
+        look(app, "horizon")
+        horizon.sadd(f"{HORIZON}measured_queues", f"{HORIZON}queue:new")
+        horizon.hset(f"{HORIZON}queue:new", mapping={"throughput": 40, "runtime": "1"})
+        fail(horizon, "id-9", now(horizon), name="App\\Jobs\\New")
+        shown = []
+        for _ in range(2):
+            look(app, "horizon")
+            failed = value(app, "failed_jobs_total", queue="default", job_class="App\\Jobs\\New")
+            shown.append((value(app, OF_QUEUES[0], queue="new"), failed))
+        assert shown == [(0, 0), (40, 1)]

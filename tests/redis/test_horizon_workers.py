@@ -99,7 +99,8 @@ def test_with_discover_one_collector_tells_of_retry_after(server: Redis, client:
     with watched(server.url(), **SETTINGS, discover=True) as app:
         for _ in range(3):
             look(app)
-        assert value(app, "retry_after_seconds", queue="reports") == 90
+        page = app.exposition.page("text").decode()
+        assert page.count('laravel_queue_retry_after_seconds{connection="redis",queue="reports"} 90.0') == 1
 
 
 def test_the_longest_timeout_counts(server: Redis, client: redis.Redis) -> None:
@@ -214,3 +215,12 @@ def test_snapshots_are_read_before_what_was_done_since(server: Redis, client: re
         commands = asked(server, app, "horizon")
     order = [command[1] for command in commands if len(command) > 1 and command[1].endswith("queue:default")]
     assert order == [f"{HORIZON}snapshot:queue:default", f"{HORIZON}queue:default"]
+
+
+def test_queues_that_are_too_many_have_no_processes_together(server: Redis, client: redis.Redis) -> None:
+    """A sum over queues says nothing of whether one of them has no worker."""
+    supervise(client, queue=",".join(f"q{n:03}" for n in range(102)), processes='{"redis:q000,q101":2}')
+    with watched(server.url(), **SETTINGS) as app:
+        look(app, "horizon")
+        assert value(app, "horizon_processes", queue="q000") == 2
+        assert value(app, "horizon_processes", queue="other") is None
