@@ -8,7 +8,7 @@ from exporter.demo.redis import Redis
 from exporter.sources.redis.found import MOST
 
 from ..world import HandClock, series, value
-from .world import PREFIX, counts, delay, errors, look, now, payload, push, state_of, watched
+from .world import PREFIX, counts, delay, errors, look, now, payload, push, reserve, state_of, watched
 
 
 def test_named_queues_alone_unless_told_to_look(server: Redis, client: redis.Redis) -> None:
@@ -134,6 +134,20 @@ def test_case_77_many_queues_are_one(server: Redis, client: redis.Redis) -> None
         assert sum(ready) == 500
         assert value(app, "jobs", queue="other", state="ready") == 400
         assert value(app, "labels_dropped_total", label="queue", collector="queues") == 400
+
+
+def test_a_queue_among_many_that_fails_ends_nothing(server: Redis, client: redis.Redis) -> None:
+    """A job held in a queue that is shown as `other` is not over because its queue could not be read once."""
+    for _ in range(2):
+        fill(client, 100)
+    reserve(client, payload(attempts=1), now(client) + 60, "small")
+    with watched(server.url(), discover=True) as app:
+        look(app, "queues", "reservations")
+        client.set(f"{PREFIX}queues:small", "I am no list")
+        look(app, "queues", "reservations")
+        assert errors(app, "queues") == {"wrong_type": 1}
+        assert value(app, "jobs", queue="other", state="reserved") is None
+        assert value(app, "reservation_seconds_count", queue="other") == 0
 
 
 def test_case_77_queues_without_end(server: Redis, client: redis.Redis) -> None:
