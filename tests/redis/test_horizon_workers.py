@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import redis
 
-from exporter import status
+from exporter import queues, status
 from exporter.app import App
 from exporter.demo.redis import Redis
 from exporter.sources.redis.fleet import Fleet, supervisor
@@ -99,8 +99,8 @@ def test_with_discover_one_collector_tells_of_retry_after(server: Redis, client:
     with watched(server.url(), **SETTINGS, discover=True) as app:
         for _ in range(3):
             look(app)
-        page = app.exposition.page("text").decode()
-        assert page.count('laravel_queue_retry_after_seconds{connection="redis",queue="reports"} 90.0') == 1
+        told = [sample for state in app.board.read().values() for sample in state.samples]
+        assert [sample.value for sample in told if sample[:2] == (queues.RETRY_AFTER, ("redis", "reports"))] == [90]
 
 
 def test_the_longest_timeout_counts(server: Redis, client: redis.Redis) -> None:
