@@ -50,7 +50,7 @@ class Signals:
         try:
             return self.session.cache.read([(self.session.connection_of(queue), queue) for queue in shown], deadline)
         except SourceError as failure:
-            if self.settings.horizon is None:
+            if self.session.fleet() is None:
                 raise
             return failure
 
@@ -65,6 +65,8 @@ class Signals:
             )
             if is_paused or (by_laravel and by_horizon):
                 yield queues.PAUSED(is_paused, connection, queue)
+        if not by_horizon:
+            yield Note("whether Horizon is paused is not known")
         if isinstance(raw.cached, SourceError):
             yield raw.cached
         elif raw.cached is not None:
