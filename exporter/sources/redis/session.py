@@ -115,7 +115,11 @@ class Session:
             supposed = self.clock.mono() + before
             questions: list[Command] = [("TIME",), ("INFO", "replication"), *commands(int(supposed))]
             sent = self.clock.wall()
-            time, replication, *replies = self.link.ask(questions, deadline, self._heard)
+            try:
+                time, replication, *replies = self.link.ask(questions, deadline, self._heard)
+            except SourceError:
+                self.tell(None)  # what a Redis said of Horizon that is gone now is not told on
+                raise
             now = self._read_clock(time)
             reading = Reading.between(f"redis:{self.name}", now, sent, self.heard_at.wall)
             self.readings.put(reading, BELIEF * self.settings.interval)
