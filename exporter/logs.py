@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import time
@@ -31,13 +32,20 @@ class Secrets:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         known = {secret for secret in secrets if len(secret) >= SHORTEST_SECRET}
-        self.known = sorted(known, key=len, reverse=True)  # a secret may hold another
+        longest_first = sorted(known, key=len, reverse=True)  # a secret may hold another
+        self.known = [re.compile(in_any_line(secret)) for secret in longest_first]
 
     def hide(self, text: str) -> str:
-        """The text with `***` for every secret."""
+        """The text with `***` for every secret, also where white space in it was changed on the way."""
         for secret in self.known:
-            text = text.replace(secret, "***")
+            text = secret.sub("***", text)
         return text
+
+
+def in_any_line(secret: str) -> str:
+    """A pattern of this secret in a text that somebody, a server perhaps, has put on one line."""
+    words = [re.escape(word) for word in re.split(r"\s+", secret)]
+    return r"\s+".join(words) if any(words) else re.escape(secret)
 
 
 class Line(logging.Formatter):

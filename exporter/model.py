@@ -115,8 +115,10 @@ class Note(NamedTuple):
     """
     Something that a person should know and no number says, in one sentence; not a failure.
 
-    With `withholds` it says why nothing of the collector may be shown, although it was answered.
+    With `withholds` it says why nothing of the collector may be shown, although it was answered;
+    with `doubts` why it may not be about what was meant, so that nobody may say that all is well.
     """
 
     text: str
     withholds: bool = False
+    doubts: bool = False

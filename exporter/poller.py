@@ -17,6 +17,8 @@ from .timing import BELIEF, PAID_OVER, Clock, Deadline, Need, backoff, stretch
 
 log = logging.getLogger(__name__)
 
+MOST_SAID = 500  # characters of one message: a far side may say as much as it likes
+
 
 class Stop(Protocol):
     """As much of `threading.Event` as the loop needs."""
@@ -126,6 +128,7 @@ class Poller:
             samples=tuple(r for r in results if isinstance(r, Sample)),
             notes=texts + failures,
             failures=failures,
+            doubted=any(note.doubts for note in notes),
             taken_at=self.clock.wall(),
             # Looking more closely for a while makes a number no less believable.
             good_until=float("-inf") if withheld else began + BELIEF * max(interval, was.configured_interval),
@@ -155,12 +158,17 @@ class Poller:
                 polls=turn.state.polls + 1,
                 streak=turn.state.streak + 1,
                 reason=reason,
-                error=self.hide(message),
+                error=self._said(message),
                 errors={**turn.state.errors, reason: turn.state.errors.get(reason, 0) + 1},
                 duration=duration if turn is asked else turn.state.duration,
                 busy=turn.state.busy + (asked.took if turn is asked else 0.0),
             )
         self._publish(failed, asked, was)
+
+    def _said(self, message: str) -> str:
+        """A message that can be shown. What is cut in the middle of a secret would not be known for one any more."""
+        hidden = self.hide(message)
+        return hidden if len(hidden) <= MOST_SAID else f"{hidden[:MOST_SAID]}…"
 
     def _publish(self, turns: Sequence[Turn], asked: Turn, was: State) -> None:
         state = asked.state

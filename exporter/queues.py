@@ -60,7 +60,7 @@ RETRIED = Metric(
 ATTEMPTS_MAX = Metric("laravel_queue_attempts_max", "The most attempts that a job of this queue has had.", QUEUE)
 FAILED = Metric(
     "laravel_queue_failed_jobs",
-    "Failed jobs that are kept, for somebody to retry or forget them. Counted now and then.",
+    "Failed jobs that are kept, for somebody to retry or forget them. Those in a table are counted now and then.",
     QUEUE,
 )
 FAILED_TOTAL = Metric(

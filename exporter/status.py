@@ -7,15 +7,14 @@ The report is made from the board alone; the terminal and the browser show the s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
-from math import inf
 
 from . import queues
-from .amounts import Amount, duration
+from .amounts import duration
 from .board import Board, State, shown
-from .model import Limit, Metric, Sample
+from .findings import Finding, Values, find, path
 from .sources.database import metrics as database
 from .sources.sqs import metrics as sqs
 from .timing import Clock
@@ -29,17 +28,6 @@ class Verdict(IntEnum):
     FINE = 0
     OVER = 1
     BLIND = 3
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """One series that is over its limit, or (`over` false) close to it."""
-
-    where: str
-    says: str
-    alert: str  # "" while there is no runbook of that name
-    over: bool
-    ratio: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +76,6 @@ class Source:
     troubles: tuple[tuple[str, str], ...]  # (of which collectors, what)
 
 
-Values = Mapping[str, Mapping[tuple[str, ...], float]]  # metric's name → label values → value
-
-
 @dataclass(frozen=True, slots=True)
 class Report:
     """All that the status page says, at one moment."""
@@ -104,9 +89,23 @@ class Report:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """The most important question of each source, where it has no answer that may be believed."""
-        first = ((name, *next(iter(states.items()))) for name, states in self.sources.items())
-        return tuple(f"{name}/{collector}" for name, collector, state in first if not state.fresh(self.mono))
+        """What has no answer that may be believed: the most important question of each source, or what is not there."""
+        return tuple(
+            f"{name}/{collector}"
+            for name, states in self.sources.items()
+            for collector, state in states.items()
+            if (collector == next(iter(states)) or state.reason == "not_found") and not state.fresh(self.mono)
+        )
+
+    @property
+    def doubted(self) -> tuple[str, ...]:
+        """What was answered, and may not be about what was meant."""
+        return tuple(
+            f"{name}/{collector}"
+            for name, states in self.sources.items()
+            for collector, state in states.items()
+            if state.doubted
+        )
 
     @property
     def unanswered(self) -> tuple[str, ...]:
@@ -201,7 +200,9 @@ class Report:
         if self.findings:
             return "CLOSE TO ITS LIMIT"
         without = self.without_target
-        but = f" (but {without} queue{'s'[: without > 1]} without target_wait)" if without else ""
+        buts = [*(f"what does {name} look at?" for name in self.doubted)]
+        buts += [f"{without} queue{'s'[: without > 1]} without target_wait"] if without else []
+        but = f" (but {', '.join(buts)})" if buts else ""
         return f"NOTHING IS OVER ITS LIMIT{but}"
 
     @property
@@ -226,49 +227,6 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     return Report(values, tuple(findings), sources, board.named, mono, clock.wall())
 
 
-def find(samples: Iterable[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:
-    """Every series whose metric names a limit, and that is over or near it."""
-    for sample in samples:
-        limit, labels = sample.metric.limit, sample.labelled
-        if limit is None or (limit.where and labels[limit.where[0]] not in limit.where[1:]):
-            continue
-        if limit.given and not beside(limit.given, labels, values):
-            continue
-        bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
-        if bound is None:
-            continue
-        over, ratio = compare(limit, sample.value, bound * limit.share)
-        if not over and ratio <= limit.soon:
-            continue
-        says = limit.says.format(
-            value=Amount(sample.metric, sample.value),
-            bound=Amount(sample.metric, bound),
-            beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
-        )
-        yield Finding(
-            where=path(value for label, value in labels.items() if (label, value) != limit.where),
-            says=says if over else f"{says} (soon)",
-            alert=limit.alert if limit.alert in runbooks else "",
-            over=over,
-            ratio=ratio,
-        )
-
-
-def compare(limit: Limit, value: float, bound: float) -> tuple[bool, float]:
-    """Whether a value is over its limit, and how far it has come towards it: 1 is at the limit."""
-    if limit.below:
-        return value < bound, 2.0 - value / bound
-    size = abs(value) if limit.either_way else value
-    if size <= limit.least:
-        return False, 0.0
-    return size > bound or (limit.reached and size == bound), size / bound if bound else inf
-
-
-def beside(metric: Metric, labels: Mapping[str, str], values: Values) -> float | None:
-    """The value of another metric for the series with these labels; None if there is none."""
-    return values.get(metric.name, {}).get(tuple(labels[label] for label in metric.labels))
-
-
 def troubles(state: State, report: Report) -> Iterator[str]:
     """What a person should know about one collector."""
     fresh = state.fresh(report.mono)
@@ -283,8 +241,3 @@ def troubles(state: State, report: Report) -> Iterator[str]:
     if state.up and state.interval > STRETCHED * state.configured_interval:
         usual = duration(state.configured_interval)
         yield f"asked every {duration(state.interval)} instead of {usual}, or it would cost too much of its time"
-
-
-def path(names: Iterable[str]) -> str:
-    """The names, one below the other; one that is empty or ends in spaces, so that one sees it."""
-    return "/".join(name if name and name == name.strip() else repr(name) for name in names)

@@ -99,7 +99,7 @@ def redis_server() -> Iterator[Redis]:
     """Debian's Redis, 7.0 on Debian 12."""
     if not shutil.which("redis-server"):
         pytest.fail("Debian's redis-server is missing: `make services` installs it")
-    with Redis() as server:
+    with Redis({"enable-debug-command": "local"}) as server:
         yield server
 
 

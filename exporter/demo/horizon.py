@@ -89,7 +89,10 @@ class HorizonWorld:
         options = {"connection": "redis", "queue": queues, "timeout": "60", "balance": "simple"}
         told: Mapping[str, tuple[int, dict[str, str]]] = {
             f"master:{MASTER}": (15, {"name": MASTER}),
-            f"supervisor:{SUPERVISOR}": (30, {"processes": json.dumps(processes), "options": json.dumps(options)}),
+            f"supervisor:{SUPERVISOR}": (
+                30,
+                {"master": MASTER, "processes": json.dumps(processes), "options": json.dumps(options)},
+            ),
         }
         for name, (ttl, fields) in told.items():
             self.client.hset(HORIZON + name, mapping=fields | {"status": self.plan.state})

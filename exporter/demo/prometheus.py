@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from .postgres import free_port
+from .daemon import free_port
 
 STOPPING = 5.0  # seconds
 CONFIG = """\

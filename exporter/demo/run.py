@@ -17,12 +17,13 @@ from .. import app, config
 from ..app import App
 from ..errors import ConfigError
 from . import prometheus
+from .daemon import StartError, free_port
 from .fargate import incidents as fargate
 from .horizon import HORIZON, PREFIX, HorizonWorld
 from .incidents import HEALTHY, INCIDENTS
 from .laravel import CACHE_PREFIX
 from .plan import Plan
-from .postgres import Postgres, StartError, free_port
+from .postgres import Postgres
 from .redis import Redis
 from .world import World
 
@@ -125,7 +126,7 @@ def exporter(settings: config.Config) -> App:
 
 
 def server_of(plan: Plan, port: int | None = None, binaries: Path | None = None) -> Postgres:
-    """The plan's PostgreSQL. Raises `StartError`."""
+    """The plan's PostgreSQL, not started yet."""
     return Postgres(binaries, SERVER | dict(plan.server), port, plan.cores)
 
 

@@ -52,6 +52,7 @@ NEWEST = Metric(
 )
 METRICS = (REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, NEWEST)
 
+LOWER_BOUNDS = "not all jobs that are held are looked at one by one, so these numbers are lower bounds"
 TOLD = 900  # seconds for which a job that was handed out again is worth a word
 
 

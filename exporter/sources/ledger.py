@@ -65,7 +65,7 @@ class Held(NamedTuple):
 
     queue: str
     job_class: str
-    timeout: float | None  # seconds, inf for none; None where nobody knows
+    timeout: float | None  # the job's own, in seconds, inf for none; None where its workers' applies
     attempts: int
     reserved_at: int
     seen: int  # when it was last looked at, by the far side's clock
@@ -163,8 +163,13 @@ class Ledger:
         return Counter(
             held.queue
             for held in self.held.values()
-            if held.timeout is not None and held.timeout + SLACK < held.age < self.rules.retry_after(held.queue)
+            if (timeout := self.timeout_of(held)) is not None
+            and timeout + SLACK < held.age < self.rules.retry_after(held.queue)
         )
+
+    def timeout_of(self, held: Held) -> float | None:
+        """Seconds that this job may take, as is known now: who told of its workers may have come later than the job."""
+        return self.rules.worker_timeout(held.queue) if held.timeout is None else held.timeout
 
     def nearly_expired(self) -> bool:
         """Whether one of them is past retry_after, or will be before the next pass."""
@@ -195,7 +200,7 @@ class Ledger:
         if (row.queue, job_class) not in self.classes and len(self.classes) >= MOST_CLASSES:
             job_class = OTHER
         self.folded += job_class == OTHER and payload.job_class is not None
-        timeout = self.rules.worker_timeout(row.queue) if payload.timeout is None else payload.timeout or inf
+        timeout = None if payload.timeout is None else payload.timeout or inf
         return Held(row.queue, job_class, timeout, row.attempts, row.reserved_at, now)
 
     def _go_on(self, before: Held, row: Job, now: int) -> Held:
@@ -234,9 +239,9 @@ class Ledger:
         return held._replace(long=True)
 
     def _keep_timeout(self, held: Held) -> None:
-        largest = self._of_class(held).timeout
-        if held.timeout is not None and (largest is None or held.timeout >= largest):
-            self._of_class(held, timeout=held.timeout, timeout_seen=held.seen)
+        largest, timeout = self._of_class(held).timeout, self.timeout_of(held)
+        if timeout is not None and (largest is None or timeout >= largest):
+            self._of_class(held, timeout=timeout, timeout_seen=held.seen)
 
     def _compare_clocks(self, row: Job, now: int) -> None:
         """It was reserved between `since` and now: outside lies what a wrong clock wrote or came late."""

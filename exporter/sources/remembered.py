@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 MOST = 100  # found queues that are shown under their own names
+NO_TEXT = "\ufffd"  # stands for bytes that are no text
 KEPT = 3600.0  # seconds for which a queue that is not seen any more is remembered
 
 Name = TypeVar("Name", str, tuple[str, str])  # of a queue; of a connection; of a connection and a queue of it
@@ -37,3 +38,13 @@ class Remembered(Generic[Name]):
             room -= is_new
             self._seen[shown[name]] = now
         return {name: name for name in self.named} | {name: name for name in self._seen} | shown
+
+
+def called_as_shown(named: Iterable[str], shown: Mapping[str, str], other: str) -> tuple[str, ...]:
+    """
+    The queues that can be asked for by the name that they are shown under, the named ones first.
+
+    Where a name has bytes in it that are no text, nobody knows what the queue is called.
+    """
+    own = sorted(queue for queue, name in shown.items() if queue == name)
+    return tuple(queue for queue in dict.fromkeys((*named, *own)) if queue != other and NO_TEXT not in queue)

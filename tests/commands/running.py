@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 
 from ..patience import until
 

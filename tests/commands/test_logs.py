@@ -160,3 +160,10 @@ warnings.warn("hunter2 is old")
 def test_a_log_that_cannot_be_written_is_not_written_about() -> None:
     """A wrong argument in somebody's log call prints no traceback in another form."""
     assert said('logging.getLogger("x").warning("%d", "hunter2")') == (0, [])
+
+
+def test_a_secret_is_known_again_on_one_line() -> None:
+    """Servers and sources put texts on one line: a secret with spaces or a line end in it is hidden all the same."""
+    secrets = Secrets(["two  spaces", "line\nend", "    ", "a.b*c"])
+    assert secrets.hide("it said two spaces, line end, line\r\nend") == "it said ***, ***, ***"
+    assert secrets.hide("a b  c, aXbbc, a.b*c") == "a b  c, aXbbc, ***"

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 
 from ..world import add_jobs
 from .running import COMMAND, environment, run, settings_file

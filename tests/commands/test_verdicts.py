@@ -9,7 +9,7 @@ import psycopg
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 from exporter.sources.database.source import COLLECTORS
 
 from ..world import add_jobs

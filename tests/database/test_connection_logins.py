@@ -15,7 +15,8 @@ import pytest
 from psycopg import sql
 
 from exporter import app, config
-from exporter.demo.postgres import Postgres, free_port
+from exporter.demo.daemon import free_port
+from exporter.demo.postgres import Postgres
 from exporter.errors import ConfigError, Reason
 
 from ..conftest import debian_postgres

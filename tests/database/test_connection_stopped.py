@@ -16,7 +16,7 @@ from threading import Timer
 
 import pytest
 
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 
 from ..patience import until
 from ..world import HandClock, add_jobs, poll, state, watched

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from exporter.app import App
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 from exporter.errors import SourceError
 from exporter.sources.database.connection import connect
 from exporter.sources.resolve import resolve

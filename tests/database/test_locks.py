@@ -14,8 +14,9 @@ import pytest
 from exporter.app import App
 from exporter.demo.laravel import POP
 from exporter.demo.postgres import Postgres
+from exporter.findings import find
 from exporter.sources.database.locks import LONGEST_WAIT, WAITERS
-from exporter.status import find, report
+from exporter.status import report
 
 from ..patience import until
 from ..world import add_jobs, create_jobs, poll, state, value, watched

@@ -15,7 +15,8 @@ from typing import Any
 import psycopg
 import pytest
 
-from exporter.demo.postgres import UNPRIVILEGED, Postgres, free_port
+from exporter.demo.daemon import free_port
+from exporter.demo.postgres import UNPRIVILEGED, Postgres
 
 from ..conftest import debian_postgres
 from ..patience import until

@@ -10,8 +10,7 @@ import pytest
 from exporter.app import App
 from exporter.demo.postgres import Postgres
 from exporter.queues import PAUSED
-from exporter.sources.cache import RESTART_SIGNAL
-from exporter.sources.database.signals import PREFIXES
+from exporter.sources.cache import RESTART_SIGNAL, USUAL
 
 from ..world import add_jobs, poll, state, value, watched
 from . import cached
@@ -76,7 +75,7 @@ def test_keys_are_looked_up_in_the_primary_key_alone(dsn: str, db: Db, log: Log,
     fill(db, rows, width)
     db.execute(VIEW)
     add_jobs(db, *[(queue, None, 5) for queue in QUEUES[:SHOWN]])
-    keys = (SHOWN + 2) * len(PREFIXES)
+    keys = (SHOWN + 2) * len(USUAL)
     for table in ("cache", "queue_signals"):
         with watched(dsn, cache={"table": table}) as app:
             poll(app, "jobs")
@@ -96,7 +95,7 @@ def test_the_number_of_keys_is_bounded(dsn: str, db: Db, log: Log) -> None:
         poll(app, "jobs")
         poll(app, "signals")
         asked = "".join(node.get("Index Cond", "") for node in nodes(log.plan()))
-        assert asked.count("illuminate:") == (SHOWN + 2) * len(PREFIXES)
+        assert asked.count("illuminate:") == (SHOWN + 2) * len(USUAL)
         assert len([sample for sample in state(app, "signals").samples if sample.metric is PAUSED]) == SHOWN
         assert value(app, "paused", queue="other") is None
         assert value(app, "jobs", queue="other", state="ready") == len(QUEUES) - SHOWN

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from exporter.app import App
-from exporter.demo.postgres import UNPRIVILEGED, Postgres
+from exporter.demo.postgres import UNPRIVILEGED, Postgres, as_whom
 from exporter.status import Verdict, report
 
 from ..patience import until
@@ -37,7 +37,7 @@ class Replica(Postgres):
             shutil.chown(self.folder, UNPRIVILEGED)
         command = [str(self.binaries / "pg_basebackup"), "-D", str(self.data), "-d", self.proxy.dsn("user=postgres")]
         command += ["--write-recovery-conf", "--checkpoint=fast", "--no-sync"]
-        subprocess.run(command, check=True, capture_output=True, **self._user())  # type: ignore[call-overload]
+        subprocess.run(command, check=True, capture_output=True, **as_whom())
 
 
 @dataclass(frozen=True)

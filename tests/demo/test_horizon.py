@@ -77,7 +77,7 @@ def test_overdue() -> None:
     with rehearsed(INCIDENTS["overdue"].plan.horizon) as app:
         until(lambda: after(app, "horizon_masters", state="running"))
         said = report(app)
-        assert "redis/exports 40 jobs due and not moved: no worker looks at this queue" in said
+        assert "redis/exports 40 jobs due and not moved: no worker has looked at this queue" in said
         assert "redis/exports Horizon runs no worker for this queue" in said
         assert "redis/default Horizon" not in said
 

@@ -13,7 +13,7 @@ from typing import Any
 import yaml
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 
 from ..patience import until
 from ..world import Series

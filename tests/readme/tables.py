@@ -12,8 +12,9 @@ from pydantic_core import PydanticUndefined
 
 from exporter import exposition
 from exporter.amounts import amount
+from exporter.app import sources
 from exporter.config import DRIVERS as CONNECTIONS
-from exporter.config import Config
+from exporter.config import Config, parse
 from exporter.demo.fargate.incidents import INCIDENTS as ON_AWS
 from exporter.demo.incidents import INCIDENTS
 from exporter.model import PREFIX, Limit, Metric
@@ -50,7 +51,25 @@ def metrics() -> str:
 def given_by(metric: Metric) -> str:
     """The drivers whose connections have this metric; nothing where it belongs to no connection."""
     names = [name for name, metrics in DRIVERS.items() if metric in metrics]
-    return "all" if names == [*DRIVERS] else ", ".join(f"`{name}`" for name in names)
+    said = ", ".join(f"`{name}`{needs(metric) if name == 'redis' else ''}" for name in names)
+    return "all" if names == [*DRIVERS] else said
+
+
+def needs(metric: Metric) -> str:
+    """What has to be set for a Redis so that it has this metric; nothing where it always has."""
+    settings = {"driver": "redis", "prefix": ""}
+    for more, words in (
+        ({"queues": {"default": {"timeout": 60}}}, ""),
+        ({"cache": {}}, " with `cache`"),
+        ({"horizon": {"prefix": ""}}, " with `horizon`"),
+    ):
+        (source,) = (
+            each for each in sources(parse({"connections": {"redis": settings | more}})) if each.name == "redis"
+        )
+        said = {metric for collector in source.collectors for metric in collector.metrics}
+        if metric in said | {sample.metric for sample in source.constants}:
+            return words
+    return ""
 
 
 def incidents() -> str:

@@ -19,9 +19,9 @@ from botocore import xform_name
 from botocore.validate import ParamValidator
 
 from exporter import config
+from exporter.demo.daemon import free_port
 from exporter.demo.fargate.aws import EcsService
 from exporter.demo.fargate.incidents import INCIDENTS
-from exporter.demo.postgres import free_port
 from exporter.sources.sqs import cloudwatch, publish, session, source
 from exporter.sources.sqs.aws import OPERATIONS
 from exporter.sources.sqs.names import sqs_name

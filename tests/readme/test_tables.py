@@ -37,7 +37,13 @@ def test_each_metric_names_the_drivers_that_give_it() -> None:
             "laravel_queue_oldest_job_age_seconds",  # of SQS follows from what was answered
         }
     assert "| `laravel_queue_queues` | gauge | `connection` | all | " in metrics()
-    assert "| `laravel_queue_paused` | gauge | `connection`, `queue` | `database`, `redis` | " in metrics()
+    assert "| `laravel_queue_paused` | gauge | `connection`, `queue` | `database`, `redis` with `cache` | " in metrics()
+    assert (
+        "| `laravel_queue_failed_jobs` | gauge | `connection`, `queue` | `database`, `redis` with `horizon` | "
+        in metrics()
+    )
+    assert "| `laravel_queue_horizon_masters` | gauge | `connection`, `state` | `redis` with `horizon` | " in metrics()
+    assert "| `laravel_queue_retried_jobs` | gauge | `connection`, `queue` | `database` | " in metrics()
     assert "| `laravel_queue_attempts_max` | gauge | `connection`, `queue` | `database` | " in metrics()
 
 

@@ -80,6 +80,17 @@ def test_a_retry_says_when_it_was_first_dispatched_and_is_not_believed() -> None
     assert line(retried, payload(pushedAt=str(NOW - 30.5)), payload(pushedAt=str(NOW - 20))).since == NOW - 30.5
 
 
+@pytest.mark.parametrize("once", [False, True])
+def test_ten_are_looked_at_where_the_first_says_nothing(server: Redis, client: redis.Redis, once: bool) -> None:
+    """Those behind a retried job give a lower bound: from the second look on, or at once where there is only one."""
+    at = now(client)
+    push(client, *(payload(attempts=2, createdAt=at - 9000) for _ in range(HEAD - 1)), payload(createdAt=at - 30))
+    with watched(server.url(), once=once) as app:
+        first = age(app)
+        assert first in (30, 31) if once else first is None
+        assert age(app) in (30, 31, 32)
+
+
 def test_who_was_seen_in_line_has_waited_since() -> None:
     """Without any time in the payloads (Laravel before 12.11), whoever is still there has waited since last time."""
     jobs = [payload() for _ in range(HEAD)]
@@ -112,10 +123,57 @@ def test_a_delay_is_no_wait() -> None:
     assert line(payload(**in_object | {"pushedAt": str(NOW - 20)})).since == NOW - 20
 
 
+def horizon(command: str, **changes: object) -> str:
+    """A job's payload as Horizon pushes it, an hour ago, with this object in it."""
+    data = {"commandName": "App\\Jobs\\A", "command": command} | changes
+    return payload(pushedAt=str(NOW - 3600), delay=None, data=data)
+
+
+def test_a_delay_of_which_nobody_knows_the_end_makes_no_age() -> None:
+    """A delay given as a date, an encrypted job, a delay without sense: nobody knows since when such a job waits."""
+    carbon = 'O:10:"App\\Jobs\\A":1:{s:5:"delay";O:13:"Carbon\\Carbon":1:{s:4:"date";s:3:"now";}}'
+    for job in (horizon(carbon), horizon("eyJpdiI6IkE9PSJ9"), horizon('O:10:"App\\Jobs\\A":1:{s:5:"delay";d:5.5;}')):
+        before = line(job)
+        assert before.since is None
+        assert line(job, before=before, at=NOW + 15).since == NOW
+    for nonsense in (10**400, 10**12, 1.5, "soon", True):
+        assert line(payload(createdAt=NOW - 3600, delay=nonsense)).since is None
+
+
+def test_the_delay_of_a_job_is_its_own() -> None:
+    """That of a job which is chained to it says nothing; that of a mail is in the mail."""
+    inner = 's:7:"chained";a:1:{i:0;O:10:"App\\Jobs\\B":1:{s:5:"delay";i:600;}}'
+    assert line(horizon(f'O:10:"App\\Jobs\\A":2:{{{inner}s:5:"delay";N;}}')).since == NOW - 3600
+    assert line(horizon(f'O:10:"App\\Jobs\\A":1:{{{inner}}}')).since == NOW - 3600
+    assert line(horizon(f'O:10:"App\\Jobs\\A":2:{{{inner}s:5:"delay";i:60;}}')).since == NOW - 3540
+    mail = "Illuminate\\Mail\\SendQueuedMailable"
+    sent = f'O:34:"{mail}":1:{{s:8:"mailable";O:5:"Order":1:{{s:5:"delay";i:600;}}}}'
+    assert line(horizon(sent, commandName=mail)).since == NOW - 3000
+
+
+def test_a_time_to_come_is_no_time() -> None:
+    """Milliseconds, infinity, a clock that is months ahead: who has such a time has waited since it was seen."""
+    for time in (NOW * 1000, "inf", "nan", NOW + 10_000_000, 10**400, NOW + 100):
+        job = payload(pushedAt=time)
+        before = line(job)
+        assert before.since is None
+        assert line(job, before=before, at=NOW + 15).since == NOW
+    assert line(payload(createdAt=NOW + 59)).since == NOW
+
+
+def test_what_was_seen_by_a_faster_clock_is_forgotten() -> None:
+    """After a failover to a server whose clock is behind, nothing was seen or idle in a time to come."""
+    old, new = payload(), payload(createdAt=NOW - 50)
+    assert line(new, before=line(is_idle=True, at=NOW + 900)).since == NOW - 50
+    moved = line(old, before=line(old, at=NOW + 900))
+    assert line(old, before=moved, at=NOW + 15).since == NOW
+
+
 def test_what_is_no_payload_says_nothing() -> None:
     """Whatever text is in the list, it is counted and makes no age."""
-    for text in ("", "{", "[]", "null", '{"attempts": 0}', '{"attempts": 0, "createdAt": "soon"}', "\ud800"[:0]):
+    for text in ("", "{", "[]", "null", '{"attempts": 0}', '{"attempts": 0, "createdAt": "soon"}', "\x00"):
         assert line(text).since is None
+    assert look([b"\xff\xfe"], NEW, NOW, is_idle=False).since is None
     assert line(payload(createdAt=5)).since is None
     assert line(payload(createdAt=True)).since is None
 

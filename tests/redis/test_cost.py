@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from exporter.app import App
 from exporter.demo.redis import Redis
 
 from ..database.proxies import Proxy
+from ..readme.blocks import README
 from ..world import value
 from .world import behind, delay, look, now, payload, push, reserve, watched
 
@@ -25,7 +27,7 @@ END = "the end of this test"
 @pytest.fixture(scope="module")
 def crowded() -> Iterator[Redis]:
     """A Redis with a million keys that are none of the queue's."""
-    with Redis() as server, redis.Redis(port=server.port) as client:
+    with Redis({"enable-debug-command": "local"}) as server, redis.Redis(port=server.port) as client:
         client.execute_command("DEBUG", "POPULATE", OTHERS, "another:application:key")
         yield server
 
@@ -67,6 +69,21 @@ def test_case_54_commands_grow_with_queues_and_nothing_else(crowded: Redis) -> N
     assert not {"KEYS", "SCAN", "SORT", "SMEMBERS", "HGETALL"} & {command[0].upper() for command in full}
 
 
+def test_case_54_every_collector_costs_the_same_with_many_jobs(crowded: Redis) -> None:
+    """Case 54: also those of Horizon, of the cache and of held jobs ask no more where there are more jobs and keys."""
+    settings: dict[str, Any] = {"cache": {}, "horizon": {"prefix": "laravel_horizon:"}}
+    with redis.Redis(port=crowded.port) as client, watched(crowded.url(), **settings) as app:
+        client.set("laravel_horizon:last_snapshot_at", 1)
+        few = asked(crowded, app)
+        for number in range(300):
+            push(client, payload())
+            reserve(client, payload(attempts=1), now(client) + 60)
+            client.zadd("laravel_horizon:recent_jobs", {f"id-{number}": number})
+            client.hset(f"laravel_horizon:id-{number}", "queue", "default")
+        many = asked(crowded, app)
+    assert [command[0] for command in few] == [command[0] for command in many]
+
+
 def test_a_poll_is_one_pipeline(crowded: Redis) -> None:
     """All commands of a poll are on their way before the first answer is waited for: one round trip is all it takes."""
     queues = {f"queue-{n}": None for n in range(9)}
@@ -77,6 +94,21 @@ def test_a_poll_is_one_pipeline(crowded: Redis) -> None:
         look(app, "queues")
         assert 0.2 < time.monotonic() - began < 1.5  # with 128 round trips it would be 26
         assert value(app, "queues") == 9
+
+
+def test_a_long_pipeline_is_sent_once(crowded: Redis) -> None:
+    """However long the last reply takes, the clock is that of the first one: nobody has to ask for all of it again."""
+    queues = {f"queue-{n}": None for n in range(2500)}
+    with Proxy(("127.0.0.1", crowded.port)) as proxy, watched(behind(proxy), queues=queues, timeout="20s") as app:
+        look(app, "queues")
+        proxy.delay = 0.6  # seconds, for each piece of an answer of 64 KB or less
+        began = time.monotonic()
+        look(app, "queues")
+        assert time.monotonic() - began > 1.7  # so the last reply came a second after the first
+        proxy.delay = 0.0
+        with monitored(crowded) as commands:
+            look(app, "queues")
+        assert [command[0] for command in commands].count("TIME") == 1
 
 
 def test_looking_for_queues_reads_a_bounded_number_of_keys(crowded: Redis) -> None:
@@ -101,3 +133,34 @@ def test_only_commands_that_read(crowded: Redis) -> None:
     assert len(commands) > 10
     for name in commands:
         assert not {"write", "blocking", "pubsub", "noscript"} & {*known[name]["flags"]}, name
+
+
+def test_the_readme_says_how_many_commands_a_poll_takes(server: Redis, client: redis.Redis) -> None:
+    """For each queue, for what there is once, for Horizon and each thing that it has, and for the cache."""
+    text = " ".join(README.read_text("utf-8").split())
+    said = re.search(
+        r"costs Redis (\d+) commands for each queue every `interval`, and (\d+) more; with Horizon (\d+) more, "
+        r"(\d+) for each queue that it has ever measured, and (\d+) for each master, supervisor and job that has just "
+        r"failed; (\d+) for the cache",
+        text,
+    )
+    assert said
+    each, once, of_horizon, measured, alive, of_cache = map(int, said.groups())
+    horizon: dict[str, Any] = {"horizon": {"prefix": "laravel_horizon:"}}
+    client.sadd("laravel_horizon:measured_queues", "queue:a", "queue:b", "queue:c")
+    for names, count in (("masters", 4), ("supervisors", 5)):
+        client.zadd(f"laravel_horizon:{names}", {f"{names}-{n}": n for n in range(count)})
+    client.zadd("laravel_horizon:failed_jobs", {f"id-{n}": -n for n in range(7)})
+    for settings, number in (
+        ({}, 0),
+        (horizon, of_horizon + 3 * measured + (4 + 5) * alive),
+        ({"cache": {}}, of_cache),
+        (horizon | {"cache": {}}, of_horizon + 3 * measured + (4 + 5) * alive + of_cache),
+    ):
+        with watched(server.url(), queues={"default": None, "mail": None}, **settings) as app:
+            assert len(asked(server, app)) == 2 * each + once + number
+    with watched(server.url(), **horizon) as app:
+        look(app, "queues")
+        with monitored(server) as commands:
+            look(app, "horizon")
+        assert len(commands) == of_horizon + 3 * measured + (4 + 5 + 7) * alive

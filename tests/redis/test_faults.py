@@ -6,26 +6,30 @@ import signal
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from threading import Thread
+from typing import Any
 
+import psycopg
 import pytest
 import redis
 
+from exporter import app, config
 from exporter.app import App
 from exporter.board import State
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 from exporter.demo.redis import Redis
 
 from ..database.proxies import Absent, Deaf, Peer, Proxy
 from ..patience import until
-from ..world import value
-from .world import behind, counts, errors, look, payload, push, state_of, watched
+from ..world import add_jobs, value
+from .world import PREFIX, behind, counts, errors, look, payload, push, state_of, watched
 
 
 @pytest.fixture
 def own() -> Iterator[Redis]:
     """A Redis of this test's own, with one job in it."""
-    with Redis() as server, redis.Redis(port=server.port) as client:
+    with Redis({"enable-debug-command": "local"}) as server, redis.Redis(port=server.port) as client:
         push(client, payload())
         yield server
 
@@ -67,6 +71,22 @@ def test_case_78_a_redis_that_is_gone_takes_nothing_else_with_it(own: Redis) -> 
         own.start()
         assert counts(app) == {}
         assert value(app, "jobs", queue="default", state="ready") == 0
+
+
+def test_case_78_the_database_goes_on_without_redis(dsn18: str, db18: psycopg.Connection[Any]) -> None:
+    """Case 78: with one connection's Redis gone, the other connection's PostgreSQL is read and shown as before."""
+    add_jobs(db18, ("default", None, 5))
+    url = f"redis://127.0.0.1:{free_port()}"
+    connections = {
+        "redis": {"driver": "redis", "url": url, "prefix": PREFIX},
+        "database": {"driver": "database", "dsn": dsn18},
+    }
+    both = app.build(config.parse({"connections": connections}))
+    both.poll_once()
+    assert value(both, "jobs", connection="database", queue="default", state="ready") == 1
+    assert value(both, "source_up", source="database", collector="jobs") == 1
+    assert value(both, "source_up", source="redis", collector="queues") == 0
+    assert value(both, "jobs", connection="redis", queue="default", state="ready") is None
 
 
 def test_a_restart_between_two_polls_is_no_failure(own: Redis) -> None:
@@ -216,3 +236,25 @@ def test_a_cluster_is_told_from_a_redis() -> None:
         look(app, "queues")
         assert state_of(app, "queues").reason == "not_found"
         assert "Redis Cluster" in state_of(app, "queues").error
+        with watched(node.url(1)) as other_database:
+            look(other_database, "queues")
+            assert state_of(other_database, "queues").reason == "not_found"
+            assert "Redis Cluster" in state_of(other_database, "queues").error
+
+
+def never_ends(client: redis.Redis) -> None:
+    """Run a script until somebody kills it."""
+    with suppress(redis.ResponseError):
+        client.eval("while true do end", 0)
+
+
+def test_a_script_that_does_not_end(own: Redis) -> None:
+    """BUSY, as a Redis answers that runs an endless script, is `timeout`; when the script is stopped, all is well."""
+    with redis.Redis(port=own.port) as client, redis.Redis(port=own.port) as stuck, watched(own.url()) as app:
+        client.config_set("busy-reply-threshold", 10)
+        running = Thread(target=never_ends, args=(stuck,))
+        running.start()
+        until(lambda: looked(app).reason == "timeout" and "BUSY" in looked(app).error)
+        client.script_kill()
+        running.join()
+        until(lambda: looked(app).up)

@@ -6,7 +6,7 @@ import redis
 
 from exporter.demo.redis import Redis
 
-from ..world import value
+from ..world import HandClock, value
 from .world import PREFIX, counts, delay, errors, look, now, payload, push, reserve, state_of, watched
 
 
@@ -51,12 +51,61 @@ def test_case_46_a_wrong_type_fails_alone(server: Redis, client: redis.Redis) ->
         assert value(app, "jobs", queue="default", state="ready") == 0
 
 
-def test_all_queues_of_a_wrong_type_are_a_failure(server: Redis, client: redis.Redis) -> None:
-    """Where no queue can be read, the collector is down."""
+def test_case_46_the_only_queue_fails_by_its_name(server: Redis, client: redis.Redis) -> None:
+    """Case 46: also where one queue is all that there is, its wrong type is its own fault, and its name is told."""
     client.set(f"{PREFIX}queues:default", "I am no list")
     with watched(server.url()) as app:
         look(app, "queues")
-        assert state_of(app, "queues").reason == "wrong_type"
+        assert state_of(app, "queues").up
+        assert errors(app, "queues") == {"wrong_type": 1}
+        assert "queue 'default'" in state_of(app, "queues").notes[0]
+        assert value(app, "jobs", queue="default", state="ready") is None
+
+
+def test_a_queue_that_may_be_misspelt_is_told(server: Redis, client: redis.Redis) -> None:
+    """A named queue in which no job was ever seen is in doubt after an hour, if others had some; not sooner."""
+    push(client, payload())
+    hand = HandClock()
+    with watched(server.url(), hand.clock, queues={"default": None, "mial": None, "mail": None}) as app:
+        look(app, "queues")
+        push(client, payload(), queue="mail")
+        look(app, "queues")
+        client.flushall()
+        hand.pass_(3500)
+        look(app, "queues")
+        assert state_of(app, "queues").notes == ()
+        hand.pass_(200)
+        look(app, "queues")
+        (note,) = state_of(app, "queues").notes
+        assert note.startswith("in 'mial' no job was seen")
+        push(client, payload(), queue="mial")
+        look(app, "queues")
+        assert state_of(app, "queues").notes == ()
+
+
+def test_a_queue_that_fails_keeps_what_is_known_of_it(server: Redis, client: redis.Redis) -> None:
+    """One failed look at a queue ends none of its reservations, hides no pause, and repeats no count when it heals."""
+    at = now(client)
+    reserve(client, payload(attempts=1, timeout=5), at + 60)
+    reserve(client, first := payload(attempts=1, timeout=5, id="a"), at - 1)
+    client.select(1)
+    client.set(f"{PREFIX}laravel_cache:illuminate:queues:paused", "b:1;")
+    client.select(0)
+    with watched(server.url(), queues={"default": None, "mail": None}, cache={}) as app:
+        look(app)
+        client.zrem(f"{PREFIX}queues:default:reserved", first)
+        reserve(client, payload(attempts=2, timeout=5, id="a"), at + 90)
+        client.set(f"{PREFIX}queues:default", "I am no list")
+        look(app)
+        assert value(app, "jobs", queue="default", state="ready") is None
+        for _ in range(2):
+            assert value(app, "reservations_repeated_total", queue="default") == 1
+            assert value(app, "reserved_past_timeout_jobs", queue="default") == 1
+            assert value(app, "long_reservations_total", queue="default", job_class="App\\Jobs\\SendInvoice") == 1
+            assert value(app, "reservation_seconds_count", queue="default") == 1
+            assert value(app, "paused", queue="default") == 1
+            client.delete(f"{PREFIX}queues:default")
+            look(app)
 
 
 def test_a_queue_that_is_never_handed_out_again_has_nothing_expired(server: Redis, client: redis.Redis) -> None:
@@ -75,11 +124,33 @@ def test_due_jobs_that_nobody_moves_are_overdue(server: Redis, client: redis.Red
     at = now(client)
     for due in (-60, -30, -2, 60):
         delay(client, payload(), at + due)
-    for expiry in (-60, -2, 60):
+    for expiry in (-60, -2):
         reserve(client, payload(attempts=1), at + expiry)
     with watched(server.url()) as app:
         look(app, "queues")
         assert value(app, "redis_overdue_jobs", queue="default") == 3
+
+
+def test_a_worker_that_is_busy_does_not_look(server: Redis, client: redis.Redis) -> None:
+    """As long as it holds a job that has not expired, what is due waits for it; without retry_after nobody can tell."""
+    at = now(client)
+    delay(client, payload(), at - 60)
+    reserve(client, payload(attempts=1), at + 30)
+    with watched(server.url()) as app:
+        look(app, "queues")
+        assert value(app, "redis_overdue_jobs", queue="default") == 0
+    with watched(server.url(), retry_after=None) as app:
+        look(app, "queues")
+        assert value(app, "redis_overdue_jobs", queue="default") == 1
+
+
+def test_ten_seconds_are_what_a_worker_may_need_to_look(server: Redis, client: redis.Redis) -> None:
+    """A job that is due for eight seconds is not overdue yet, and one that is due for twelve is."""
+    delay(client, payload(), now(client) - 8)
+    delay(client, payload(), now(client) - 12)
+    with watched(server.url()) as app:
+        look(app, "queues")
+        assert value(app, "redis_overdue_jobs", queue="default") == 1
 
 
 def test_times_that_cannot_be_are_left_out_of_ages(server: Redis, client: redis.Redis) -> None:
@@ -119,7 +190,7 @@ def test_a_wrong_prefix_is_suspected(server: Redis, client: redis.Redis) -> None
     push(client, payload(), prefix="myapp_database_")
     with watched(server.url()) as app:
         look(app, "queues")
-        assert "is the prefix 'laravel_database_' right?" in state_of(app, "queues").notes[0]
+        assert "are the prefix 'laravel_database_' and the database 0 right?" in state_of(app, "queues").notes[0]
         push(client, payload())
         look(app, "queues")
         client.flushall()

@@ -7,7 +7,7 @@ import redis
 from exporter.demo.redis import Redis
 from exporter.sources.ledger import Job, Key, Ledger, Reading, Rules
 
-from ..world import state, value
+from ..world import series, state, value
 from .world import PREFIX, errors, look, now, payload, push, reserve, watched
 
 NOW = 1_800_000_000
@@ -87,6 +87,18 @@ def test_a_job_that_is_about_to_expire_is_watched(server: Redis, client: redis.R
         assert state(app, "reservations", "redis").interval < 2
 
 
+def test_a_score_that_is_no_time_breaks_nothing(server: Redis, client: redis.Redis) -> None:
+    """Members with a score of infinity, or of long ago, are in nobody's way."""
+    for score in (float("inf"), float("-inf"), 5, 1e300):
+        reserve(client, payload(attempts=1, timeout=20), score)
+    reserve(client, payload(attempts=1, timeout=20), now(client) + 50)
+    with watched(server.url()) as app:
+        look(app, "queues", "reservations")
+        assert errors(app, "queues") == errors(app, "reservations") == {}
+        assert value(app, "reserved_past_timeout_jobs", queue="default") == 1
+        assert value(app, "implausible_jobs", queue="default") == 4
+
+
 def test_case_46_a_wrong_type_fails_alone_here_too(server: Redis, client: redis.Redis) -> None:
     """Case 46: a string at `:reserved` says nothing of its queue, and nothing against the other."""
     client.set(f"{PREFIX}queues:default:reserved", "x")
@@ -94,6 +106,37 @@ def test_case_46_a_wrong_type_fails_alone_here_too(server: Redis, client: redis.
     reserve(client, payload(attempts=1), now(client) + 60, "mail")
     with watched(server.url(), queues={"default": None, "mail": None}) as app:
         look(app, "queues", "reservations")
-        assert errors(app, "queues") == {"wrong_type": 1}
+        assert errors(app, "queues") == errors(app, "reservations") == {"wrong_type": 1}
         assert value(app, "reservation_seconds_count", queue="mail") == 0
         assert value(app, "reservation_seconds_count", queue="default") is None
+        assert "queue 'default'" in state(app, "reservations", "redis").notes[0]
+
+
+def test_a_retry_after_that_is_not_the_workers_is_told(server: Redis, client: redis.Redis) -> None:
+    """A job that expires later than retry_after allows proves that the workers have another one, or a fast clock."""
+    at = now(client)
+    reserve(client, payload(attempts=1), at + 95)
+    with watched(server.url()) as app:
+        look(app, "queues", "reservations")
+        assert state(app, "reservations", "redis").notes == ()
+        reserve(client, payload(attempts=1), at + 1500)
+        look(app, "reservations")
+        (note,) = state(app, "reservations", "redis").notes
+        assert "later than its retry_after of 90 s allows" in note
+
+
+def test_case_77_classes_without_end(server: Redis, client: redis.Redis) -> None:
+    """Case 77: the first hundred classes have their names, what comes later is `other`, and each is counted once."""
+    at = now(client)
+    for number in range(130):
+        reserve(client, payload(attempts=1, displayName=f"App\\Jobs\\Job{number}", timeout=5), at + 30)
+    with watched(server.url()) as app:
+        for _ in range(3):
+            look(app, "queues", "reservations")
+        page = series(app.exposition.page("text"))
+        classes = {dict(labels)["job_class"] for name, labels in page if name == "laravel_queue_job_timeout_seconds"}
+        assert len(classes) == 100 + 1
+        assert "other" in classes
+        assert value(app, "labels_dropped_total", collector="reservations", label="job_class") == 30
+        total = sum(number for (name, _), number in page.items() if name == "laravel_queue_long_reservations_total")
+        assert total == 130

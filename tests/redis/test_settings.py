@@ -9,7 +9,8 @@ import pytest
 from exporter import config
 from exporter.errors import ConfigError
 from exporter.logs import Secrets
-from exporter.sources.redis.settings import Redis, Target
+from exporter.sources.redis.settings import Redis
+from exporter.sources.resp.target import Target
 
 PATH = "connections.redis"
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import redis
@@ -38,15 +40,20 @@ def supervise(client: redis.Redis, name: str, status: str, options: str = SUPERV
         "laravel_database_laravel_cache:",
         "laravel_database_laravel_cache_:",
         "laravel_database_laravel_cache_",
-        "laravel_database_laravel-cache-",
+        "laravel-database-laravel-cache-",
+        "my_app_database_my_app_cache_",
+        "my-app-database-my-app-cache-",
+        "my_app_database_my-app-cache-",
     ],
-    ids=["8", "10", "11", "12"],
+    ids=["8", "10", "11", "12", "11-two-words", "12-two-words", "11-with-a-new-cache"],
 )
 def test_case_48_each_version_has_its_cache_prefix(server: Redis, cache: redis.Redis, prefix: str) -> None:
     """Case 48: without a prefix in the settings those of Laravel's versions are tried."""
     cache.set(f"{prefix}illuminate:queue:restart", "1796057703")
     cache.set(f"{prefix}illuminate:queue:paused:redis:default", "b:1;")
-    with watched(server.url(), cache={}) as app:
+    whole = re.match(".*?database[_-]", prefix)
+    assert whole
+    with watched(server.url(), cache={}, prefix=whole[0]) as app:
         look(app, "signals")
         assert value(app, "restart_signal_timestamp_seconds") == 1_796_057_703
         assert value(app, "paused", queue="default") == 1
@@ -87,6 +94,35 @@ def test_a_cache_on_another_server(server: Redis) -> None:
             assert state_of(app, "queues").up
 
 
+def test_case_48_a_wrong_prefix_of_horizon_is_no_zero(server: Redis, client: redis.Redis) -> None:
+    """Case 48: where nobody knows what Horizon does, no queue is said to be at work; what the cache says is shown."""
+    with watched(server.url(), cache=FULL, horizon={"prefix": "wrong:"}, queues={"default": None, "mail": None}) as app:
+        look(app)
+        assert [value(app, "paused", queue=queue) for queue in ("default", "mail")] == [None, None]
+        with redis.Redis(port=server.port, db=1) as cache:
+            cache.set(f"{FULL['prefix']}illuminate:queue:paused:redis:mail", "b:1;")
+        look(app)
+        assert [value(app, "paused", queue=queue) for queue in ("default", "mail")] == [None, 1]
+        client.set("wrong:last_snapshot_at", 1)
+        look(app)
+        assert [value(app, "paused", queue=queue) for queue in ("default", "mail")] == [0, 1]
+
+
+def test_a_cache_that_is_gone_hides_no_pause_of_horizon(server: Redis, client: redis.Redis) -> None:
+    """It is a part that failed: what Horizon says stays, and of the other queues nobody knows."""
+    supervise(client, "vm-a:s1", "paused")
+    settings: dict[str, Any] = {
+        "cache": FULL | {"redis": "redis://127.0.0.1:1/0"},
+        "horizon": {"prefix": "laravel_horizon:"},
+    }
+    with watched(server.url(), queues={"mail": None, "other-one": None}, **settings) as app:
+        look(app)
+        assert [value(app, "paused", queue=queue) for queue in ("mail", "other-one")] == [1, None]
+        assert state_of(app, "signals").up
+        assert state_of(app, "signals").errors == {"refused": 1}
+        assert "the cache: " in state_of(app, "signals").notes[0]
+
+
 def test_a_restart_signal_that_is_no_time(server: Redis, cache: redis.Redis) -> None:
     """A value that is no time is not shown as one."""
     cache.set(f"{FULL['prefix']}illuminate:queue:restart", "soon")
@@ -108,7 +144,7 @@ def test_a_queue_is_paused_when_all_its_supervisors_are(server: Redis, client: r
         look(app)
         assert value(app, "paused", queue="mail") == 1
         assert value(app, "paused", queue="other-one") is None
-        assert state_of(app, "horizon").notes == ("paused in Horizon: vm-a:s1, vm-b:s1",)
+        assert state_of(app, "horizon").notes[0] == "paused in Horizon: vm-a:s1, vm-b:s1"
 
 
 def test_processes_and_pools(server: Redis, client: redis.Redis) -> None:
@@ -128,3 +164,13 @@ def test_processes_and_pools(server: Redis, client: redis.Redis) -> None:
         look(app, "horizon")
         assert value(app, "workers", pool="supervisor-1") == 0
         assert value(app, "horizon_processes", queue="mail") == 0
+
+
+def test_a_queue_of_several_connections(server: Redis, client: redis.Redis) -> None:
+    """Horizon's numbers go by the queue's name: where two connections have one of that name, they are told as added."""
+    supervise(client, "vm-a:s1", "running")
+    supervise(client, "vm-a:s2", "running", '{"connection":"redis-two","queue":"mail","timeout":"60"}')
+    with watched(server.url(), horizon={"prefix": "laravel_horizon:"}) as app:
+        look(app, "horizon")
+        note, _ = state_of(app, "horizon").notes
+        assert note.startswith("Horizon works for 'mail' on several connections (redis, redis-two)")

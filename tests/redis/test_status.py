@@ -14,7 +14,9 @@ from .world import delay, look, now, payload, push, watched
 
 def said(app: App) -> list[str]:
     """The lines of the report, after a poll of everything."""
-    look(app)
+    for poller in app.pollers:
+        for turn in poller.turns:
+            poller.poll(turn)
     return [" ".join(line.split()) for line in terminal.text(status.report(app.board)).splitlines()]
 
 
@@ -32,19 +34,24 @@ def test_jobs_that_nobody_moves(server: Redis, client: redis.Redis) -> None:
     """It says that no worker looks, which is what to do something about."""
     delay(client, payload(), now(client) - 60)
     with watched(server.url()) as app:
-        assert "redis/default 1 job due and not moved: no worker looks at this queue" in said(app)
+        assert "redis/default 1 job due and not moved: no worker has looked at this queue" in said(app)
 
 
 def test_horizon_that_does_nothing(server: Redis, client: redis.Redis) -> None:
     """Down or paused, and which queues have no worker."""
+    inactive = "redis no Horizon master is running: is Horizon down, or paused?"
     client.set("laravel_horizon:last_snapshot_at", 1)
     with watched(server.url(), horizon={"prefix": "laravel_horizon:"}) as app:
         lines = said(app)
-        assert "redis no Horizon master is running: is Horizon down, or paused?" in lines
+        assert inactive in lines
         assert "redis/default Horizon runs no worker for this queue" in lines
         client.zadd("laravel_horizon:masters", {"vm-a": 1})
+        client.hset("laravel_horizon:master:vm-a", "status", "paused")
+        lines = said(app)
+        assert inactive in lines
+        assert "redis/horizon paused in Horizon: vm-a" in lines
         client.hset("laravel_horizon:master:vm-a", "status", "running")
-        assert "redis no Horizon master is running: is Horizon down, or paused?" not in said(app)
+        assert inactive not in said(app)
 
 
 def test_memory() -> None:
@@ -58,7 +65,7 @@ def test_memory() -> None:
         there.config_set("maxmemory-policy", "noeviction")
         there.config_set("maxmemory", int(there.info("memory")["used_memory"] / 0.9))
         lines = said(app)
-        assert any("when it is full, no job can be pushed" in line for line in lines)
+        assert any("when it is full, no job can be pushed, or jobs are thrown away" in line for line in lines)
         assert not any("throw jobs away" in line for line in lines)
         there.config_set("maxmemory", 0)
         assert not any("memory" in line or "full" in line for line in said(app))
@@ -84,3 +91,23 @@ def test_a_timeout_that_is_not_below_retry_after(server: Redis, client: redis.Re
     with watched(server.url(), horizon={"prefix": "laravel_horizon:"}) as app:
         wanted = "redis/s1/default the workers' timeout 2m, not below retry_after 1m 30s"
         assert wanted in said(app)
+
+
+def test_a_wrong_prefix_is_not_called_well(server: Redis, client: redis.Redis) -> None:
+    """Where no job was ever seen, nobody says that all is well, but asks what we look at; a job removes the doubt."""
+    push(client, payload())
+    with watched(server.url(), prefix="wrong_", target_wait="1m") as app:
+        lines = said(app)
+        assert lines[0] == "NOTHING IS OVER ITS LIMIT (but what does redis/queues look at?)"
+        assert any("no queue has had a job so far" in line and "the database 0" in line for line in lines)
+        push(client, payload(createdAt=now(client)), prefix="wrong_")
+        assert said(app)[0] == "NOTHING IS OVER ITS LIMIT"
+
+
+def test_a_horizon_that_is_not_there_is_not_called_well(server: Redis, client: redis.Redis) -> None:
+    """Whoever asked for Horizon and has a wrong prefix or database is blind, and `status` says so to a script."""
+    push(client, payload())
+    with watched(server.url(), horizon={"prefix": "wrong:"}) as app:
+        assert said(app)[0] == "BLIND: nothing may be shown of redis/horizon"
+        assert not any(line.startswith("NOTHING IS OVER") for line in said(app))
+        assert status.report(app.board).verdict is status.Verdict.BLIND

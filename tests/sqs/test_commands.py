@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from exporter.demo.daemon import free_port
 from exporter.demo.fargate.aws import EcsService
-from exporter.demo.postgres import free_port
 
 from ..commands.running import Serving, run
 from ..commands.test_footprint import MIB, footprint

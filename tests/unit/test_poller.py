@@ -142,6 +142,20 @@ def test_a_secret_in_a_message_does_not_reach_the_board(hand: HandClock) -> None
     assert stage.state().error == "login with *** refused"
 
 
+def test_a_message_is_cut_after_its_secrets_are_hidden(hand: HandClock) -> None:
+    """Of a message without end five hundred characters are kept, and no part of a secret that stood at their end."""
+    long = f"{'x' * 494} s3cret {'y' * 100_000}"
+    part = SourceError("permission", long)
+    stage = Stage(hand, Scripted(hand, (fails("auth", message=long), Act(answer=(part,)))))
+    stage.poller.hide = lambda text: text.replace("s3cret", "***")
+    stage.play(1)
+    assert stage.state().error == f"{'x' * 494} *** y…"
+    stage.play(60)
+    (note,) = stage.state().notes
+    assert len(note) == 501
+    assert "s3" not in note
+
+
 def test_one_log_line_a_poll(hand: HandClock, caplog: pytest.LogCaptureFixture) -> None:
     """A failure is a warning, healing and a change of notes are news, and all the rest is for debugging."""
     acts = (

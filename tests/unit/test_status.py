@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exporter import app, config
 from exporter.amounts import amount, duration
 from exporter.board import Board, Key, State
+from exporter.findings import Finding, path
 from exporter.model import Limit, Metric, Note, Sample
 from exporter.queues import JOBS as QUEUE_JOBS
-from exporter.status import Finding, Report, Verdict, path, report
+from exporter.status import Report, Verdict, report
 from exporter.terminal import printable, text
 
 from ..world import HandClock
@@ -242,6 +244,20 @@ def test_withheld_numbers_are_no_good_news() -> None:
     assert "NOTHING IS OVER" not in text(found)
 
 
+def test_a_named_queue_is_there_while_nobody_knows_anything_of_it() -> None:
+    """Each driver's named queues have a row before the first answer, also those for which nothing else is set."""
+    redis = {"driver": "redis", "prefix": "", "retry_after": None, "queues": {"mail": {"connection": "second"}}}
+    connections = {
+        "database": {"driver": "database", "dsn": "host=nowhere.invalid", "queues": {"default": None}},
+        "redis": redis,
+        "sqs": {"driver": "sqs", "region": "eu-west-1", "queues": {"images": None}},
+    }
+    said = text(report(app.build(config.parse({"connections": connections})).board))
+    rows = [line.split() for line in said.splitlines()]
+    for name in ("database/default", "second/mail", "sqs/images"):
+        assert [name, *"------"] in rows
+
+
 def test_age_is_that_of_the_numbers_that_are_looked_at() -> None:
     """A source is as old as the answer to its most important question, and a stretched pause is told."""
     hand = HandClock()
@@ -267,3 +283,21 @@ def test_names_that_one_could_not_see_are_quoted() -> None:
     assert path(("database", "default")) == "database/default"
     assert path(("database", "")) == "database/''"
     assert path(("database", "default  ")) == "database/'default  '"
+
+
+def test_what_is_in_doubt_is_not_called_well() -> None:
+    """An answer that may not be about what was meant is no reason for an alarm, and none to say that all is well."""
+    hand = HandClock()
+    said = text(report(board(hand=hand, doubted=True), clock=hand.clock))
+    assert said.startswith("NOTHING IS OVER ITS LIMIT (but what does database/jobs look at?)\n")
+    assert report(board(hand=hand, doubted=True), clock=hand.clock).verdict is Verdict.FINE
+
+
+def test_what_was_asked_for_and_is_not_there_makes_blind() -> None:
+    """Whichever question it is: who named it relies on it."""
+    hand = HandClock()
+    made = board(hand=hand)
+    for reason, verdict in (("not_found", Verdict.BLIND), ("timeout", Verdict.FINE)):
+        failed = State(15, 15, polls=1, streak=1, reason=reason, error="no")  # type: ignore[arg-type]
+        made.publish({Key("database", "horizon"): failed})
+        assert report(made, clock=hand.clock).verdict is verdict

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any
 
-from ..postgres import free_port
+from ..daemon import free_port
 from .aws import ACCOUNT, CREDENTIALS, REGION, Aws
 from .plan import CLUSTER, Fargate
 from .world import FargateWorld

@@ -27,7 +27,7 @@ INCIDENTS = {
     "overdue": Incident(
         "A supervisor for the queue 'exports' was never deployed: its delayed jobs are due, and nobody moves them.",
         (
-            'redis/exports: "jobs due and not moved: no worker looks at this queue"',
+            'redis/exports: "jobs due and not moved: no worker has looked at this queue"',
             "redis/default: all is well, as Horizon itself says of everything",
         ),
         replace(HEALTHY, horizon=Horizon(due={"exports": 40})),

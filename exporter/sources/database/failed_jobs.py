@@ -16,7 +16,7 @@ from ...queues import OTHER
 from ...timing import BELIEF, Deadline
 from .. import payloads
 from ..remembered import Name, Remembered
-from .session import Poll, Row, Session, too_far_behind
+from .session import GaveUpError, Poll, Row, Session, too_far_behind
 
 MOST_READ = 1000  # new rows in one poll; the next one goes on where it stopped
 FIRST = 300  # the last ids so far, whose classes are shown from the start
@@ -125,10 +125,8 @@ class FailedJobs:
             # Whoever gives up has to be the server, or what was read is lost; and the duty has to pay for it.
             limit = min(LONGEST_COUNT, poll.deadline.left() / 2)
             self.counted, self.uncounted = Counted(poll.ask("failed_counts", limit), mono), ""
-        except SourceError as error:
-            if error.reason != "timeout" or error.unreachable:
-                raise
-            self.uncounted = str(error)
+        except GaveUpError as failure:
+            self.uncounted = str(failure)
         self.count_at = mono + SLOWER * self.interval
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:

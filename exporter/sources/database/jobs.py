@@ -12,8 +12,8 @@ from ... import queues
 from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
-from .session import Pass, Row, Session, too_far_behind
-from .settings import Database
+from .. import named
+from .session import GaveUpError, Pass, Row, Session, too_far_behind
 
 WAITING_INDEX = "(queue, available_at) (reserved_at IS NULL)"
 RESERVED_INDEX = "(queue, reserved_at) (reserved_at IS NOT NULL)"
@@ -55,7 +55,7 @@ class Jobs:
         self.dropped = 0
 
     def fetch(self, deadline: Deadline) -> Raw:
-        self.session.missed_passes += 1
+        self.session.passes.begin()
         poll = self.session.poll(deadline)
         tables = poll.ask("table")
         if not tables:
@@ -64,10 +64,10 @@ class Jobs:
         by_index = has_indexes(tables[0]) and tables[0]["visible"] > VISIBLE_ENOUGH
         try:
             rows = poll.ask("jobs_by_index" if by_index else "jobs")
-        except SourceError as error:
-            if "statement timeout" not in str(error):  # but a cancel request, or a standby's replay
+        except GaveUpError as failure:
+            if failure.limit is None:
                 raise
-            raise SourceError("timeout", f"{error}; {self._what_helps(tables[0])}") from None
+            raise SourceError("timeout", f"{failure}; {self._what_helps(tables[0])}") from None
         return Raw(lag, by_index, rows, mono, self.dropped)
 
     def _what_helps(self, table: Row) -> str:
@@ -85,7 +85,7 @@ class Jobs:
         return f"{limit}; with two indexes it takes far less: {'; '.join(indexes)}"
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        self.session.last_pass, self.session.missed_passes = None, 0
+        self.session.passes.end(None)
         if note := too_far_behind(raw.lag, self.interval):
             yield note
             return
@@ -93,18 +93,13 @@ class Jobs:
         if raw.by_index:
             yield Note(NO_ATTEMPTS)
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
-        watched = Counter({self.session.name: 0})
         for queue, row in rows.items():
             connection = self.settings.connection_of(queue, self.session.name)
-            watched[connection] += 1
             yield from self._queue(row, connection, queue)
             if not raw.by_index:
                 yield queues.RETRIED(row["retried"], connection, queue)
                 yield queues.ATTEMPTS_MAX(row["attempts_max"], connection, queue)
-            if queue not in self.settings.queues:
-                yield from queue_settings(self.settings, self.session.name, queue)
-        for connection, count in watched.items():
-            yield queues.QUEUES(count, connection)
+        yield from named.of_shown(self.settings, self.session.name, rows)
 
     def _by_queue(self, raw: Raw, now: float) -> dict[str, Row]:
         """A row for each queue that is shown. Two may carry one name: bytes that are no text look alike."""
@@ -115,7 +110,7 @@ class Jobs:
             sizes[row["queue"]] += sum(row[state] for state in queues.STATES)
         shown = self.session.remembered.shown(sizes, now)
         self.dropped = raw.dropped + sum(queue != name for queue, name in shown.items())
-        self.session.last_pass = last_pass(raw, shown)
+        self.session.passes.end(last_pass(raw, shown))
         rows: dict[str, list[Row]] = {name: [] for name in sorted({*shown.values()})}
         for row in raw.rows:
             rows[shown[row["queue"]]].append(row)
@@ -166,11 +161,3 @@ def oldest_job_age(row: Row, retry_after: int) -> int:
     """
     expired_since = None if row["reserved_since"] is None else row["reserved_since"] + retry_after
     return max(seconds_since(row["ready_since"], row["now"]), seconds_since(expired_since, row["now"]))
-
-
-def queue_settings(settings: Database, source: str, queue: str) -> Iterator[Sample]:
-    """What is set for one queue, as metrics to compare with."""
-    connection = settings.connection_of(queue, source)
-    yield queues.RETRY_AFTER(settings.retry_after_of(queue), connection, queue)
-    if (target := settings.target_wait_of(queue)) is not None:
-        yield queues.TARGET_WAIT(target, connection, queue)

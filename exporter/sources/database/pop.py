@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import floor
 from typing import Any, NamedTuple
 
 from ...errors import SourceError
 from ...model import Limit, Metric, Note, Sample
-from ...queues import OTHER, QUEUE
+from ...queues import QUEUE
 from ...timing import BELIEF, Deadline
-from .session import Poll, Session
+from .session import GaveUpError, Poll, Session
 
 ALERT = "LaravelQueuePopSlow"
 DURATION = Metric(
@@ -38,10 +38,8 @@ SKIPPED = Metric(
 
 LONGEST = 0.25  # seconds that one question may take
 SHARE = 4  # at most one part in so many of a poll's time
-NEARLY = 0.9  # of a time limit: a question that failed sooner was not ended by it
 MOST_TOLD = 5  # queues that are named in a sentence
 PACES = 4  # pauses between polls: the shortest of these is the usual one, a longer one may have been an outage
-UNREADABLE = "\ufffd"  # stands for bytes that are no text, so nobody knows what such a queue is called
 REMOVED = ("Rows Removed by Filter", "Rows Removed by Index Recheck", "Rows Removed by Join Filter")
 
 Node = dict[str, Any]  # of a plan
@@ -51,8 +49,8 @@ class Answer(NamedTuple):
     """What was said of one queue's pop."""
 
     mono: float  # when it was asked
-    limit: float  # seconds that it was given
     explained: str | None  # the plan as it was run, in JSON; None if the time was not enough
+    limit: float = LONGEST  # seconds that it was given then
 
 
 class Raw(NamedTuple):
@@ -81,40 +79,31 @@ class Pop:
 
     def fetch(self, deadline: Deadline) -> Raw:
         poll, began = self.session.poll(deadline), self.session.clock.mono()
-        (limits,) = poll.ask("pop_limits", self.limit)
-        nothing_to_pop = poll.in_recovery or not limits["has_table"]
-        self.line = [] if nothing_to_pop else line_up(self.line, self._queues())
+        (there,) = poll.ask("pop_table", self.limit)
+        nothing_to_pop = poll.in_recovery or not there["has_table"]
+        self.line = [] if nothing_to_pop else line_up(self.line, self.session.called_as_shown())
         queues, answers = tuple(self.line), dict[str, Answer]()
         for queue in queues if self.session.once else queues[:1]:
             if deadline.left() < 2 * self.limit:
                 break
-            answers[queue] = self._explain(poll, queue, limits["seconds"])
+            answers[queue] = self._explain(poll, queue)
         if queues and not answers:
             raise SourceError("timeout", "too little time was left to ask what a pop costs")
         self.polls.append(began)
         return Raw(queues, self.answers, answers, began, self._pace())
 
-    def _queues(self) -> list[str]:
-        """Those that are shown under their own names, the named ones first."""
-        last = self.session.last_pass
-        found = sorted(queue for queue, shown in last.queues.items() if queue == shown) if last else []
-        queues = dict.fromkeys([*self.settings.queues, *found])
-        return [queue for queue in queues if queue != OTHER and UNREADABLE not in queue]
-
-    def _explain(self, poll: Poll, queue: str, limit: float) -> Answer:
+    def _explain(self, poll: Poll, queue: str) -> Answer:
         self.line.remove(queue)
         self.line.append(queue)  # whatever comes of it, the next one is next
-        at, asked, left = floor(poll.now), self.session.clock.mono(), poll.deadline.left()
+        at, asked = floor(poll.now), self.session.clock.mono()
         expired_at = at - self.settings.retry_after_of(queue)
         try:
             (row,) = poll.ask("pop", self.limit, queue=queue, at=at, expired_at=expired_at)
-        except SourceError as error:
-            # One that was ended by its time limit has said how long it takes. What comes sooner was a cancel request,
-            # and the words for the two are the server's, in its own language.
-            if error.reason != "timeout" or error.unreachable or left - poll.deadline.left() < NEARLY * limit:
+        except GaveUpError as failure:
+            if failure.limit is None:
                 raise
-            return Answer(asked, limit, None)
-        return Answer(asked, limit, row["QUERY PLAN"])
+            return Answer(asked, None, failure.limit)
+        return Answer(asked, row["QUERY PLAN"])
 
     def _pace(self) -> float:
         pauses = (after - before for before, after in pairwise(self.polls))
@@ -139,7 +128,7 @@ class Pop:
             yield from samples(answer, self.settings.connection_of(queue, self.session.name), queue)
 
 
-def line_up(line: list[str], queues: list[str]) -> list[str]:
+def line_up(line: list[str], queues: Sequence[str]) -> list[str]:
     """The queues, those that stand in line already in its order; a new one comes last, so that it delays nobody."""
     return [queue for queue in line if queue in queues] + [queue for queue in queues if queue not in line]
 

@@ -1,8 +1,6 @@
--- name: pop_limits
--- How long may a question take here, the tighter of our limit and the role's, and is there a table?
--- (What time it is, the first statement of each message says.)
-SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float8 AS seconds,
-       EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+-- name: pop_table
+-- Is there a table? (What time it is, and how long a question may take, the first statement of each message says.)
+SELECT EXISTS (SELECT FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
                 WHERE n.nspname = {schema} AND c.relname = {table}) AS has_table;
 
 -- name: pop

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from importlib import resources
-from math import inf
 from typing import Any
 
 from psycopg import sql
@@ -35,16 +34,15 @@ def _questions() -> dict[str, str]:
 QUESTIONS = _questions()
 
 
-def message(question: str, names: Names, left: float, limit: float = inf) -> sql.Composed:
+def message(question: str, names: Names, limit: float) -> sql.Composed:
     """
-    Limits and question. The server gets its share of the seconds `left`, and no more than `limit`.
+    Limits and question. The server gives up after `limit` seconds.
 
     Values are quoted on our side, since the simple protocol takes none; 0 would be no limit.
     """
-    share = left * SERVER_SHARE
     limits = {
-        "statement_timeout": max(1, int(min(share, limit) * 1000)),
-        "lock_timeout": max(1, int(min(share, LOCK_TIMEOUT) * 1000)),
+        "statement_timeout": max(1, int(limit * 1000)),
+        "lock_timeout": max(1, int(min(limit, LOCK_TIMEOUT) * 1000)),
     }
     return sql.SQL(QUESTIONS["before"]).format(**limits) + sql.SQL(QUESTIONS[question]).format(**names)
 

@@ -17,7 +17,8 @@ SET LOCAL row_security = off;
 SET LOCAL max_parallel_workers_per_gather = 0;
 SET LOCAL jit = off;
 SET LOCAL timezone = 'UTC';
-SELECT set_config('statement_timeout',
+SELECT extract(epoch FROM current_setting('statement_timeout')::interval)::float8 AS role_limit,
+       set_config('statement_timeout',
                   least(nullif(extract(epoch FROM current_setting('statement_timeout')::interval) * 1000, 0),
                         {statement_timeout})::bigint::text, true),
        set_config('lock_timeout',

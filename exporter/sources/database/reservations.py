@@ -92,8 +92,9 @@ class Reservations:
 
         Where the database was silent, it may have been another collector that found out.
         """
-        session, last_pass = self.session, self.session.last_pass
-        if last_pass is None or session.missed_passes >= MISSED:
+        passes = self.session.passes
+        last_pass = passes.last
+        if last_pass is None or passes.missed >= MISSED:
             return None
         silence = mono - max(last_pass.mono, self.read_at)
         return last_pass if silence <= max(SILENCE, BELIEF * self.settings.interval) else None
@@ -112,7 +113,7 @@ class Reservations:
                 yield LEAD(of.lead, self._connection_of(queue), queue)
         yield from held.told(self.ledger, raw.now)
         if not raw.last_pass.complete or len(self.ledger.held) >= MOST_HELD:
-            yield Note("not all jobs that are held are looked at one by one, so these numbers are lower bounds")
+            yield Note(held.LOWER_BOUNDS)
 
     def _connection_of(self, queue: str) -> str:
         return self.settings.connection_of(queue, self.session.name)

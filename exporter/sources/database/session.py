@@ -10,8 +10,9 @@ becomes of us, and nothing outlives the message: it works behind PgBouncer in tr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from math import inf
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psycopg
 
@@ -21,13 +22,17 @@ from ...queues import OTHER
 from ...timing import BELIEF, Clock, Deadline
 from ..classes import JobClasses
 from ..readings import Reading, Readings
-from ..remembered import Remembered
+from ..remembered import Remembered, called_as_shown
 from .connection import Connection, connect
 from .errors import question_failed
-from .questions import message, names
+from .questions import SERVER_SHARE, message, names
 from .settings import Database
 
+if TYPE_CHECKING:
+    from ..resp.cache import RedisCache
+
 APPLICATION_NAME = "queue-exporter"
+NEARLY = 0.9  # of a time limit: a question that was ended sooner was not ended by it
 LAG_INTERVALS = 2  # a standby further behind than so many intervals tells the past
 
 Row = dict[str, Any]
@@ -43,6 +48,35 @@ class Pass(NamedTuple):
     queues: Mapping[str, str]  # each queue, and the name it is shown under
 
 
+@dataclass
+class Passes:
+    """What is known of the passes over the jobs table."""
+
+    last: Pass | None = None  # that succeeded; None before the first, and on a standby too far behind
+    missed: int = 0  # that failed since
+
+    def begin(self) -> None:
+        """Until it ends well, it failed."""
+        self.missed += 1
+
+    def end(self, found: Pass | None) -> None:
+        """It ended well, if perhaps without anything that may be shown."""
+        self.last, self.missed = found, 0
+
+
+class GaveUpError(SourceError):
+    """
+    The server ended a question before it had the answer, and can be asked on: for who asked too much, an answer.
+
+    `limit` is the time limit in seconds that it had reached; None where something else ended it: a
+    cancel request, or a standby's replay.
+    """
+
+    def __init__(self, message: str, limit: float | None) -> None:
+        super().__init__("timeout", message)
+        self.limit = limit
+
+
 class Session:
     """What the collectors of one database share: a connection, what it is asked by, and what is shown by name."""
 
@@ -53,19 +87,39 @@ class Session:
         self.once = once  # whether nobody will ask again
         self.names, self.classes = names(settings), JobClasses()
         self.remembered = Remembered(settings.queues, lambda _: OTHER)
-        self.last_pass: Pass | None = None  # that succeeded; None before the first, and on a standby too far behind
-        self.missed_passes = 0  # that failed since
+        self.passes = Passes()
         self.connection: Connection | None = None
+        self.cache = redis_cache(settings)
 
     def poll(self, deadline: Deadline) -> Poll:
         """A poll, whose questions must all be answered by the deadline."""
         return Poll(self, deadline)
 
+    def called_as_shown(self) -> tuple[str, ...]:
+        """The queues that can be asked for by the name that they are shown under, the named ones first."""
+        return called_as_shown(self.settings.queues, self.passes.last.queues if self.passes.last else {}, OTHER)
+
     def close(self) -> None:
-        """Close the connection; the next question opens a new one."""
+        """Close the connections; the next question opens a new one."""
+        self.hang_up()
+        if self.cache:
+            self.cache.close()
+
+    def hang_up(self) -> None:
+        """Close the connection to the database."""
         connection, self.connection = self.connection, None
         if connection is not None:
             connection.close()
+
+
+def redis_cache(settings: Database) -> RedisCache | None:
+    """The cache that workers look at, where it is in a Redis. Its driver is imported only then."""
+    target = settings.cache.target() if settings.cache else None
+    if not (settings.cache and target):
+        return None
+    from ..resp.cache import RedisCache
+
+    return RedisCache(target, settings.cache.prefixes())
 
 
 class Poll:
@@ -75,13 +129,14 @@ class Poll:
         self.session, self.deadline = session, deadline
         self.answered = False
         self.in_recovery = False  # whether the database is a standby, as the last answer said
+        self.role_limit = inf  # seconds that a question of the role's may take, as far as an answer told
         self.now = 0.0  # the database's clock when it began with the last answer: Unix time
 
     def ask(self, question: str, limit: float = inf, **values: Any) -> list[Row]:
         """
         The rows that answer the question, in which `{name}` stands for a value or one of the session's names.
 
-        The server gives up after `limit` seconds. Raises `SourceError`.
+        The server gives up after `limit` seconds. Raises `SourceError`, and `GaveUpError` where it gave up.
         """
         was_idle = not self.answered and self.session.connection is not None
         try:
@@ -103,21 +158,36 @@ class Poll:
         session = self.session
         connection = session.connection = session.connection or connect(self._parameters(), self.deadline)
         connection.deadline = self.deadline
-        text = message(question, session.names | values, self.deadline.left(), limit)
+        left = self.deadline.left()
+        limit = min(limit, left * SERVER_SHARE)
+        text = message(question, session.names | values, limit)
         sent = session.clock.wall()
         try:
             cursor = connection.execute(text)
         except psycopg.Error as error:
-            raise question_failed(error, lost=not connection.idle) from None
+            failure = question_failed(error, lost=not connection.idle)
+            raise self._gave_up(failure, min(limit, self.role_limit), left) from None
         finally:
             if not connection.idle:  # lost, or given up in the middle
-                session.close()
+                session.hang_up()
         received = session.clock.wall()
         (server,), answer = [cursor.fetchall() for _ in cursor.results() if cursor.description]
         self.answered, self.in_recovery, self.now = True, server["in_recovery"], server["now"]
+        self.role_limit = server["role_limit"] or inf
         reading = Reading.between(f"database:{session.name}", server["now"], sent, received)
         session.readings.put(reading, BELIEF * session.settings.interval)
         return answer
+
+    def _gave_up(self, failure: SourceError, limit: float, left: float) -> SourceError:
+        """
+        The failure, as `GaveUpError` where it is one.
+
+        What ended the question is told by the time that it took: the words are the server's, in its own language.
+        """
+        if failure.reason != "timeout" or failure.unreachable:
+            return failure
+        took = left - self.deadline.left()
+        return GaveUpError(str(failure), limit if took >= NEARLY * limit else None)
 
     def _parameters(self) -> dict[str, Any]:
         """Of the settings. The server converts all text to UTF-8, so that no name in the settings is beyond us."""

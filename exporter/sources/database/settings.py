@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Annotated, Any, Literal
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, model_validator
 
 from ...documents import Complaint
-from ...queues import OTHER
 from ...settings import (
     OR_EMPTY,
+    File,
     Name,
     QueueName,
     Seconds,
@@ -25,6 +26,9 @@ from ...settings import (
     each_once,
     in_file,
 )
+from ..cache import USUAL, USUAL_IN_REDIS
+from ..named import NamedQueue, Queue, WithQueues, not_other
+from ..resp.target import Target, Url, UrlFile, each_spelling, parse, spellings
 
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
 EXPECTED = (
@@ -70,13 +74,6 @@ def is_port(text: str) -> bool:
     return re.fullmatch("[0-9]{1,5}", text) is not None and 0 < int(text) < 65536
 
 
-def not_other(name: str) -> str:
-    """What is of no pool, and what there is too much of, is counted under this name."""
-    if name == OTHER:
-        raise ValueError(f"expected another name than {OTHER!r}, which means: all the rest")
-    return name
-
-
 def prefix(value: str) -> str:
     """What the keys begin with; it may be nothing, and has to fit Laravel's column, which holds no NUL."""
     if len(value) > 255 or re.search(r"[\0\ud800-\udfff]", value):
@@ -88,15 +85,6 @@ Dsn = Annotated[Secret, AfterValidator(check_dsn)]
 DsnFile = Annotated[Dsn, BeforeValidator(in_file)]
 PoolName = Annotated[Name, AfterValidator(not_other)]
 CachePrefix = Annotated[str, AfterValidator(prefix)]
-NamedQueue = Annotated[QueueName, AfterValidator(not_other)]
-
-
-class Queue(Settings):
-    """One queue; what is not set is taken from the connection."""
-
-    connection: Name | None = Field(default=None, description="Laravel's name of a second connection on this table")
-    retry_after: WholeSeconds | None = Field(default=None, description="its own, if that connection has one")
-    target_wait: Seconds | None = Field(default=None, description="its own")
 
 
 class Pool(Settings):
@@ -118,16 +106,49 @@ class Pool(Settings):
         return self
 
 
-class Cache(Settings):
-    """Where Laravel keeps queue:restart and queue:pause."""
+class Cache(WithSecrets):
+    """Where Laravel keeps queue:restart and queue:pause: in a table beside the jobs, or in a Redis."""
 
     table: Name = Field(default="cache", description="the table of the `database` cache store, or a view of it")
+    redis: Url | None = Field(
+        default=None, description="instead of the table: URL of the cache's Redis, with the number of its database"
+    )
+    redis_file: UrlFile | None = Field(default=None, description="a file that holds the URL")
+    ca_file: File | None = Field(default=None, description="for `rediss://`: CAs to trust instead of the system's")
+    cert_file: File | None = Field(default=None, description="for `rediss://`: our own certificate")
+    key_file: File | None = Field(default=None, description="for `rediss://`: its key")
     prefix: CachePrefix | None = Field(
-        default=None, description="`CACHE_PREFIX`; without it those that Laravel makes of `APP_NAME=Laravel` are tried"
+        default=None,
+        description="`CACHE_PREFIX`, in a Redis behind `REDIS_PREFIX`; without it those that Laravel makes of "
+        "`APP_NAME=Laravel` are tried",
     )
 
+    @model_validator(mode="after")
+    def is_in_one_place(self) -> Cache:
+        """Nobody should have to know which of two caches is looked at."""
+        if self.url and "table" in self.model_fields_set:
+            raise ValueError("expected table or redis, but both are given")
+        return self
 
-class Database(WithSecrets):
+    @property
+    def url(self) -> SecretStr | None:
+        """Of its Redis, if it is in one."""
+        return self.redis or self.redis_file
+
+    def target(self) -> Target | None:
+        """The Redis that it is in, if it is in one."""
+        if self.url is None:
+            return None
+        return replace(parse(self.url), ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
+
+    def prefixes(self) -> tuple[str, ...]:
+        """What its keys may begin with: as it is set, or as Laravel's versions make it."""
+        if self.prefix is not None:
+            return (self.prefix,)
+        return USUAL_IN_REDIS if self.url else USUAL
+
+
+class Database(WithQueues, WithSecrets):
     """One connection of the `database` driver."""
 
     driver: Literal["database"] = Field(description="`database`")
@@ -156,22 +177,14 @@ class Database(WithSecrets):
     )
     cache: Cache | None = Field(default=Cache(), description="the cache that workers look at; null for none")
 
-    def connection_of(self, queue: str, default: str) -> str:
-        """Laravel's name of the connection that this queue's workers use; `default` is this connection's."""
-        return (self.queues[queue].connection if queue in self.queues else None) or default
-
     def retry_after_of(self, queue: str) -> int:
         """Seconds that a job of this queue may be held."""
-        return (self.queues[queue].retry_after if queue in self.queues else None) or self.retry_after
+        return self.own(queue).retry_after or self.retry_after
 
     def worker_timeout_of(self, queue: str) -> float | None:
         """Seconds that a worker of this queue may take for a job, the longest of its pools; None if nobody said."""
         timeouts = [pool.timeout for pool in self.pools.values() if queue in pool.queues and pool.timeout is not None]
         return max(timeouts, default=None)
-
-    def target_wait_of(self, queue: str) -> float | None:
-        """Seconds that a job of this queue may wait; None if nobody decided."""
-        return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
 
     def doubts(self) -> Iterator[Complaint]:
         """What is no mistake in the settings, but says that one lies in wait in Laravel."""
@@ -201,4 +214,6 @@ class Database(WithSecrets):
         plain = {option.val.decode(errors="replace") for option in options if option.dispchar == b"*" and option.val}
         dsn = (self.dsn or self.dsn_file or SecretStr("")).get_secret_value()
         as_in_dsn = [part for part in re.split("[:@/?&=]", dsn) if unquote(part) in plain]
-        return [*plain, *as_in_dsn, *(quote(text, safe="") for text in plain), *(repr(text)[1:-1] for text in plain)]
+        url = self.cache.url if self.cache else None
+        of_cache = spellings(url) if url else ()
+        return [*of_cache, *as_in_dsn, *(spelling for text in plain for spelling in each_spelling(text))]

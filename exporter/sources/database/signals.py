@@ -8,17 +8,14 @@ from math import inf
 from typing import Any, NamedTuple
 
 from ... import queues
-from ...errors import SourceError
 from ...model import Metric, Note, Sample
 from ...timing import Deadline
-from ..cache import ALL_PAUSED, FALSE, NO_TIME, PAUSED, RESTART, RESTART_SIGNAL, newest, time_of
+from ..cache import NO_TIME, RESTART_SIGNAL, USUAL, Cached, Queue, keys, time_of
 from .activity import pool_of, worker_pools
 from .metrics import OUTDATED
-from .session import Poll, Row, Session, too_far_behind
+from .session import GaveUpError, Poll, Row, Session, too_far_behind
 
-PREFIXES = ("laravel_cache_", "laravel_cache", "laravel-cache-", "")  # with APP_NAME=Laravel: 9 to 12, 8, 12 and later
 LOCAL = "illuminate:"  # how keys of the framework's own begin where there is no prefix
-NO_TEXT = "\ufffd"  # stands for bytes that are no text: the queue's own name is another
 LOOK_AT = 100  # keys of a cache in which none of ours was found
 LOOK_FOR = 0.1  # seconds; the beginning of a cache may be all dead rows
 LOOK_EVERY = 20  # intervals
@@ -43,10 +40,9 @@ class Raw(NamedTuple):
     in_recovery: bool
     lag: float | None  # seconds that a standby is behind
     sessions: list[Row]
-    queues: tuple[str, ...]  # that were asked for
-    rows: list[Row]  # of the cache
-    now: float  # when these were read, by the database's clock
-    other_prefix: bool  # whether this cache's keys begin in another way than those that were asked for
+    queues: tuple[Queue, ...]  # that were asked for
+    cached: Cached
+    now: float  # when this was read, by the database's clock
     before: Told | None  # what we knew from the last poll
 
 
@@ -59,8 +55,7 @@ class Signals:
     def __init__(self, session: Session) -> None:
         self.session, self.settings = session, session.settings
         self.interval = self.settings.interval
-        prefix = self.settings.cache.prefix if self.settings.cache else None
-        self.prefixes = PREFIXES if prefix is None else (prefix,)
+        self.prefixes = self.settings.cache.prefixes() if self.settings.cache else ()
         self.told: Told | None = None
         self.other_prefix, self.look_at = False, float("-inf")  # as it was found last, and when to look again
 
@@ -68,39 +63,43 @@ class Signals:
         poll = self.session.poll(deadline)
         sessions = poll.ask("begun")
         lag = poll.replay_lag()  # before the rows, so that these are no older
-        shown = self._shown()
-        keys = [*self._keys(RESTART), *(key for queue in shown for key in self._pauses(queue))]
-        rows = poll.ask("signals", keys=list(dict.fromkeys(keys)))
-        now, other_prefix = poll.now, not rows and self._has_other_prefix(poll)
-        return Raw(poll.in_recovery, lag, sessions, shown, rows, now, other_prefix, self.told)
+        connection_of, name = self.settings.connection_of, self.session.name
+        shown = tuple((connection_of(queue, name), queue) for queue in self.session.called_as_shown())
+        if self.session.cache:
+            cached, lag = self.session.cache.read(shown, deadline), 0.0
+        else:
+            cached = self._in_table(poll, shown)
+        return Raw(poll.in_recovery, lag, sessions, shown, cached, poll.now, self.told)
+
+    def _in_table(self, poll: Poll, shown: tuple[Queue, ...]) -> Cached:
+        rows = poll.ask("signals", keys=keys(self.prefixes, shown))
+        values = {row["key"]: row["value"] for row in rows if row["value"] is not None}
+        return Cached(self.prefixes, values, OTHER_PREFIX if not rows and self._has_other_prefix(poll) else "")
 
     def _has_other_prefix(self, poll: Poll) -> bool:
         """Whether nothing was found because nobody said how the keys begin."""
         mono = self.session.clock.mono()
-        if self.prefixes is PREFIXES and mono >= self.look_at:
+        if self.prefixes is USUAL and mono >= self.look_at:
             self.other_prefix, self.look_at = self._look_for_prefix(poll), mono + LOOK_EVERY * self.interval
         return self.other_prefix
 
     def _look_for_prefix(self, poll: Poll) -> bool:
-        usual = [prefix for prefix in PREFIXES if prefix] + [LOCAL]
+        usual = [prefix for prefix in USUAL if prefix] + [LOCAL]
         try:
-            (keys,) = poll.ask("other_prefix", LOOK_FOR, prefixes=usual, look_at=LOOK_AT)
-        except SourceError as error:
-            if error.reason != "timeout" or error.unreachable:
-                raise
+            (few,) = poll.ask("other_prefix", LOOK_FOR, prefixes=usual, look_at=LOOK_AT)
+        except GaveUpError:
             return False
-        return bool(keys["other"])
+        return bool(few["other"])
 
     def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
         if note := too_far_behind(raw.lag, self.interval):
             yield note
             return
-        if raw.other_prefix:
-            yield Note(OTHER_PREFIX)
-            return
-        in_force = {row["key"]: row["value"] for row in raw.rows if row["value"] is not None}
-        yield from self._paused(raw.queues, {key for key, value in in_force.items() if value != FALSE})
-        signal = newest([in_force[key] for key in self._keys(RESTART) if key in in_force], raw.now)
+        if raw.cached.doubt:
+            yield Note(raw.cached.doubt)
+        for queue in () if raw.cached.doubt else raw.queues:
+            yield queues.PAUSED(raw.cached.pauses(*queue), *queue)
+        signal = raw.cached.restart(raw.now)
         time = None if signal is None else time_of(signal, raw.now)
         if time is not None:
             yield RESTART_SIGNAL(time, self.session.name)
@@ -109,26 +108,6 @@ class Signals:
         if not raw.in_recovery:  # the workers are connected to its primary
             self.told = Told(signal, raw.now, since(signal, time, raw))
             yield from self._outdated(raw.sessions, self.told.since)
-
-    def _shown(self) -> tuple[str, ...]:
-        """The queues that are shown under their own names."""
-        if (last := self.session.last_pass) is None:
-            return tuple(self.settings.queues)
-        own = (queue for queue, name in last.queues.items() if queue == name != queues.OTHER)
-        return tuple(queue for queue in own if NO_TEXT not in queue)
-
-    def _keys(self, name: str) -> list[str]:
-        return [prefix + name for prefix in self.prefixes]
-
-    def _pauses(self, queue: str) -> list[str]:
-        """The keys of which any one pauses this queue."""
-        connection = self.settings.connection_of(queue, self.session.name)
-        return [*self._keys(ALL_PAUSED), *self._keys(PAUSED.format(connection=connection, queue=queue))]
-
-    def _paused(self, shown: Iterable[str], true: set[str]) -> Iterator[Sample]:
-        for queue in shown:
-            connection = self.settings.connection_of(queue, self.session.name)
-            yield queues.PAUSED(not true.isdisjoint(self._pauses(queue)), connection, queue)
 
     def _outdated(self, sessions: list[Row], since: float | None) -> Iterator[Sample | Note]:
         begun = defaultdict[str, list[Any]](list)  # pool → Unix times, None for one that is hidden
@@ -153,5 +132,5 @@ def since(signal: str | None, time: float | None, raw: Raw) -> float | None:
     if raw.before is not None:
         return raw.before.since if signal == raw.before.signal else raw.before.at
     if signal is None:
-        return -inf  # nobody was told anything
+        return None if raw.cached.doubt else -inf  # nobody was told anything
     return None if time is None else min(time, raw.now)

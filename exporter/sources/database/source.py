@@ -9,10 +9,11 @@ from ... import queues
 from ...model import Metric, Sample
 from ...source import Collector, Source
 from ...timing import Clock
+from .. import named
 from ..readings import Readings
 from .activity import Activity
 from .failed_jobs import FailedJobs
-from .jobs import Jobs, queue_settings
+from .jobs import Jobs
 from .locks import Locks
 from .pop import Pop
 from .reservations import Reservations
@@ -58,7 +59,7 @@ def constants(name: str, settings: Database) -> Iterator[Sample]:
     for connection in sorted({name, *(settings.connection_of(queue, name) for queue in settings.queues)}):
         yield queues.CONNECTION_INFO(1, connection, settings.driver)
     for queue in settings.queues:
-        yield from queue_settings(settings, name, queue)
+        yield from named.of_queue(settings, name, queue)
     for pool, process in settings.pools.items():
         for queue in process.queues:
             if process.timeout is not None:

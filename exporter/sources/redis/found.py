@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from ...timing import Deadline
-from .session import Session, answered
+from ..resp.replies import answered
+from .session import Session
 
 STEP = 1000  # keys that Redis looks at in one go: a quarter of a millisecond in which it does nothing else
 STEPS = 4  # in one poll
@@ -23,8 +24,13 @@ class Found:
         self.cursor = 0
         self.queues: dict[str, None] = {}  # in the order in which they were found
         self.this_round: set[str] = set()
-        self.too_many = 0  # in the last round through all keys
+        self.too_many = 0  # keys of other queues, in the last round through all keys
         self.left_out = 0  # in this one, so far
+
+    @property
+    def unseen(self) -> int:
+        """Keys of queues that are too many to be asked for."""
+        return max(self.too_many, self.left_out)
 
     def look_on(self, deadline: Deadline) -> None:
         """Read on where the last poll stopped. Raises `SourceError`."""
@@ -41,7 +47,7 @@ class Found:
     def _add(self, keys: list[bytes]) -> None:
         begin = len(self.settings.prefix) + len("queues:")
         for key in keys:
-            queue = PARTS.sub("", key.decode(errors="replace")[begin:])
+            queue = PARTS.sub("", key.decode(errors="surrogateescape")[begin:])
             if not 0 < len(queue) <= 255 or queue in self.settings.queues:
                 continue
             if queue in self.queues or len(self.queues) < MOST:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import NamedTuple
 
 from ... import queues
 from ...errors import SourceError
 from ...model import Limit, Metric, Note, Sample
 from ...queues import OTHER, QUEUE
+from ...source import Result
 from ...timing import Deadline
-from .. import payloads
 from ..remembered import Remembered
-from . import failures, throughput
+from ..resp.link import Command
+from ..resp.replies import Reply, answered, failures, keyed, number
+from . import failed, throughput
 from . import fleet as fleets
-from .connection import Command, Reply
-from .failures import Failure, Tally
-from .fleet import STATES, Fleet
-from .session import Session, answered, pairs
-from .throughput import Count, Snapshot
+from .failed import Failure, Tally
+from .fleet import LONGEST, STATES, Fleet, Names
+from .session import Answer, Session
+from .throughput import Done, Totals
 
 MASTERS = Metric(
     "laravel_queue_horizon_masters",
@@ -61,30 +63,43 @@ SNAPSHOT_AGE = Metric(
 
 SIGNS = ("masters", "supervisors", "measured_queues", "last_snapshot_at", "recent_jobs", "failed_jobs")  # of Horizon
 MOST_QUEUES = 1000  # that Horizon has numbers of
-MORE = f"more than {failures.MOST} failed jobs are kept: they are not counted by queue"
+TOLD = 10  # queues that a note names
+MORE = f"{{:,}} failed jobs are kept, more than the {failed.MOST:,} that are looked at: they are not counted by queue"
+ADDED_UP = "Horizon works for {} on several connections ({}): its numbers of that queue are those of all of them"
+UNNAMED = "Horizon works for queues that are not named in the settings, so nobody counts their jobs: {}"
 
 
-class Done(NamedTuple):
-    """What Horizon says of one queue."""
+class There(NamedTuple):
+    """What there is: the replies to the first pipeline, of which a part may have failed."""
 
-    in_hash: int  # jobs since the last snapshot
-    runtime: float  # their mean, in milliseconds
-    snapshots: list[Snapshot]
+    signs: Reply
+    snapshot_at: Reply
+    measured: Reply
+    failed_kept: Reply
+    failed: Reply
+    masters: Reply
+    supervisors: Reply
+
+
+class Known(NamedTuple):
+    """What is known, as of the last poll."""
+
+    done: Totals = Totals()
+    failed: Tally = Tally()
+    dropped: Mapping[str, int] = {}  # how often something was folded into `other`, by label
 
 
 class Raw(NamedTuple):
     """What a poll brought."""
 
-    now: int
-    of_the_past: Note | None
-    fleet: Fleet
-    snapshot_at: float | None  # Unix time
-    done: Mapping[str, Done]  # by queue
-    failed: list[Failure]
-    failed_jobs: Mapping[Failure, failures.Job]  # those of them that we did not know
-    failed_kept: int
-    counts: Mapping[str, Count]  # before
-    tally: Tally
+    answer: Answer
+    there: There
+    names: Names
+    measured: list[str]  # queues
+    failures: list[Failure]
+    unknown: list[Failure]  # those of them that we have to look up
+    replies: list[Reply]  # about each of these, in this order
+    before: Known
 
 
 class Horizon:
@@ -92,43 +107,35 @@ class Horizon:
 
     name = "horizon"
     metrics: tuple[Metric, ...] = (
-        MASTERS, SUPERVISORS, PROCESSES, queues.WORKERS, queues.WORKER_TIMEOUT, PROCESSED, RUNTIME, SNAPSHOT_AGE,
-        queues.FAILED, queues.FAILED_TOTAL, queues.DROPPED,
+        MASTERS, SUPERVISORS, PROCESSES, queues.WORKERS, queues.WORKER_TIMEOUT, queues.RETRY_AFTER, PROCESSED, RUNTIME,
+        SNAPSHOT_AGE, queues.FAILED, queues.FAILED_TOTAL, queues.DROPPED,
     )  # fmt: skip
 
     def __init__(self, session: Session, prefix: str) -> None:
         self.session, self.settings, self.prefix = session, session.settings, prefix
         self.interval = self.settings.interval
         self.remembered = Remembered(self.settings.queues, lambda _: OTHER)
+        self.worked_for = Remembered(self.settings.queues, lambda _: OTHER)
         self.pools = Remembered[str]((), lambda _: OTHER)
-        self.counts: Mapping[str, Count] = {}
-        self.tally = Tally()
+        self.known = Known()
 
     def fetch(self, deadline: Deadline) -> Raw:
-        answer = self.session.ask(deadline, lambda _: self._what_there_is())
-        signs, snapshot_at, measured, kept, failed, *there = map(answered, answer.replies)
-        if not signs:
-            raise SourceError("not_found", f"no Horizon keys found under the prefix {self.prefix!r}")
-        names = sorted(filter(None, map(self._named_queue, measured)))[:MOST_QUEUES]
-        all_failed = [(id_.decode(errors="replace"), float(minus)) for id_, minus in pairs(failed)]
-        unknown = self.tally.unknown(all_failed)
-        who_is_there = fleets.names(there)
-        members, numbers = fleets.each(self.prefix, who_is_there), [c for name in names for c in self._numbers(name)]
-        jobs: list[Command] = [("HMGET", f"{self.prefix}{id_}", "queue", "name") for id_, _ in unknown]
-        replies = list(map(answered, self.session.link.ask([*members, *numbers, *jobs], deadline)))
-        done = replies[len(members) : len(members) + len(numbers)]
-        return Raw(
-            answer.now,
-            answer.of_the_past,
-            fleets.fleet(who_is_there, replies[: len(members)]),
-            float(snapshot_at) if snapshot_at else None,
-            {name: work(*pair) for name, pair in zip(names, pairs(done), strict=True)},
-            all_failed,
-            dict(zip(unknown, map(self._job, replies[len(members) + len(numbers) :]), strict=True)),
-            kept,
-            self.counts,
-            self.tally,
-        )
+        questions = self._what_there_is()
+        answer = self.session.ask(deadline, lambda _: questions)
+        there = There(*keyed(questions, answer.replies))
+        if not answered(there.signs):
+            raise SourceError("not_found", self._nothing())
+        names = fleets.names(there.masters, there.supervisors)
+        measured = self._queues(there.measured)
+        failures = failed.failures(there.failed)
+        unknown = self.known.failed.unknown(failures)
+        each = [
+            *fleets.each(self.prefix, names),
+            *throughput.questions(self.prefix, measured[:MOST_QUEUES]),
+            *failed.each(self.prefix, unknown),
+        ]
+        replies = keyed(each, self.session.link.ask(each, deadline))
+        return Raw(answer, there, names, measured, failures, unknown, replies, self.known)
 
     def _what_there_is(self) -> list[Command]:
         key = f"{self.prefix}{{}}".format
@@ -136,113 +143,136 @@ class Horizon:
             ("EXISTS", *map(key, SIGNS)),
             ("GET", key("last_snapshot_at")),
             ("SMEMBERS", key("measured_queues")),
-            ("ZCARD", key("failed_jobs")),
-            ("ZRANGE", key("failed_jobs"), 0, failures.MOST - 1, "WITHSCORES"),  # minus its time: the last one is first
+            *failed.which(self.prefix),
             *fleets.who(self.prefix),
         ]
 
-    def _numbers(self, queue: str) -> list[Command]:
-        return [
-            ("HMGET", f"{self.prefix}queue:{queue}", "throughput", "runtime"),
-            ("ZRANGE", f"{self.prefix}snapshot:queue:{queue}", 0, -1, "WITHSCORES"),
-        ]
+    def _nothing(self) -> str:
+        database = self.settings.target().database
+        return f"no Horizon keys found under the prefix {self.prefix!r} in database {database}"
 
-    def _named_queue(self, member: bytes) -> str:
-        """The queue in `queue:NAME`, before which Horizon may have put its prefix."""
-        return member.decode(errors="replace").removeprefix(self.prefix).removeprefix("queue:")
+    def _queues(self, measured: Reply) -> list[str]:
+        """The queues in `queue:NAME`, before which Horizon may have put its prefix; none where that has no answer."""
+        texts = () if is_failure(measured) else (member.decode(errors="replace") for member in measured)
+        found = {text.removeprefix(self.prefix).removeprefix("queue:") for text in texts}
+        return sorted(queue for queue in found if 0 < len(queue) <= LONGEST)
 
-    def _job(self, reply: Reply) -> failures.Job:
-        queue, name = (value.decode(errors="replace") if value else None for value in reply)
-        job_class = name if payloads.is_class(name) else None
-        return failures.Job(queue or OTHER, self.session.classes.shown(job_class))
-
-    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        if raw.of_the_past:
-            yield raw.of_the_past
+    def measure(self, raw: Raw, now: float) -> Iterable[Result]:
+        if raw.answer.withheld:
+            self.session.tell(None)
+            yield raw.answer.withheld
             return
-        self.session.worker_timeouts = raw.fleet.timeouts()
-        yield from self._members(raw.fleet)
-        yield from self._pools(raw.fleet, now)
-        if raw.snapshot_at is not None:
-            yield SNAPSHOT_AGE(max(0.0, raw.now - raw.snapshot_at), self.session.name)
-        processes = raw.fleet.processes()
-        failed = [job.queue for job in (*raw.failed_jobs.values(), *raw.tally.jobs.values())]
-        sizes = Counter((*processes, *raw.done, *failed))
-        shown = self.remembered.shown(sizes, now)
-        yield queues.DROPPED(sum(name != queue for queue, name in shown.items()), self.session.name, self.name, "queue")
-        yield from self._queues(raw, processes, shown)
+        yield from failures((*raw.there, *raw.replies))
+        seen = read(raw, self.session.classes.shown)
+        self.session.tell(seen.fleet)
+        of_failures = [job.queue for job in (*raw.before.failed.jobs.values(), *seen.jobs.values()) if job]
+        shown = self.remembered.shown(Counter((*seen.fleet.processes(), *seen.done, *of_failures)), now)
+        pools = self.pools.shown(seen.fleet.pools(), now)
+        left_out = max(0, len(raw.measured) - MOST_QUEUES)
+        more_dropped = {"queue": left_out + folded(shown), "pool": folded(pools), "job_class": seen.folded}
+        done, failures_ = raw.before.done, raw.before.failed
+        self.known = Known(
+            done if is_failure(raw.there.measured) else done.after(seen.done, shown),
+            failures_ if is_failure(raw.there.failed) else failures_.after(raw.failures, seen.jobs, shown),
+            {label: count + raw.before.dropped.get(label, 0) for label, count in more_dropped.items()},
+        )
+        yield from self._fleet(seen.fleet, pools, now)
+        yield from self._done(raw, seen.done, shown)
         yield from self._failed(raw, shown)
-        if paused := raw.fleet.paused:
-            yield Note(f"paused in Horizon: {', '.join(sorted(paused))}")
+        for label, count in self.known.dropped.items():
+            yield queues.DROPPED(count, self.session.name, self.name, label)
+        yield from self._notes(seen.fleet)
 
-    def _members(self, fleet: Fleet) -> Iterator[Sample]:
+    def _fleet(self, fleet: Fleet, pools: Mapping[str, str], now: float) -> Iterator[Sample]:
         supervisors = [supervisor.status for supervisor in fleet.supervisors]
         for metric, members in ((MASTERS, [*fleet.masters.values()]), (SUPERVISORS, supervisors)):
             for state in STATES:
                 yield metric(members.count(state), self.session.name, state)
+        sizes, processes = fleet.pools(), fleet.processes()
+        for pool in sorted({*pools.values()}):
+            workers = sum(sizes[name] for name, shown_as in pools.items() if shown_as == pool)
+            yield queues.WORKERS(workers, self.session.name, pool)
+        for (pool, queue), timeout in fleet.timeouts().items():
+            if pools[pool] == pool:
+                yield queues.WORKER_TIMEOUT(timeout, self.session.connection_of(queue), pool, queue)
+        for queue, shown_as in sorted(self.worked_for.shown(Counter(processes), now).items()):
+            if shown_as == queue != OTHER:
+                yield PROCESSES(processes.get(queue, 0), self.session.connection_of(queue), queue)
+        yield from self._retry_after(fleet)
 
-    def _pools(self, fleet: Fleet, now: float) -> Iterator[Sample]:
-        sizes, timeouts = Counter[str](), dict[tuple[str, str], float]()
-        for supervisor in fleet.supervisors:
-            sizes[supervisor.pool] += sum(supervisor.processes.values())
-            for queue in supervisor.queues if supervisor.timeout is not None else ():
-                key = supervisor.pool, queue
-                timeouts[key] = max(timeouts.get(key, 0.0), supervisor.timeout or 0.0)
-        shown = self.pools.shown(sizes, now)
-        for pool in sorted({*shown.values()}):
-            number = sum(sizes[name] for name, shown_as in shown.items() if shown_as == pool)
-            yield queues.WORKERS(number, self.session.name, pool)
-        for (pool, queue), timeout in timeouts.items():
-            if shown.get(pool) == pool:
-                yield queues.WORKER_TIMEOUT(timeout, self._connection_of(queue), pool, queue)
+    def _retry_after(self, fleet: Fleet) -> Iterator[Sample]:
+        """What a timeout is compared with, for queues of our connection that nobody named. `Queues` tells of others."""
+        retry_after = self.settings.retry_after
+        if retry_after is not None and not self.settings.discover:
+            for queue in fleet.queues_of({self.session.name}) - self.settings.queues.keys():
+                yield queues.RETRY_AFTER(retry_after, self.session.name, queue)
 
-    def _queues(self, raw: Raw, processes: Mapping[str, int], shown: Mapping[str, str]) -> Iterator[Sample]:
-        nothing = Done(0, 0.0, [])
-        self.counts = {
-            queue: throughput.after(raw.counts.get(queue), done.snapshots, done.in_hash)
-            for queue in shown
-            if (done := raw.done.get(queue, nothing))
-        }
-        for name in sorted({*shown.values()}):
-            of = [queue for queue, shown_as in shown.items() if shown_as == name]
-            connection = self._connection_of(name)
-            yield PROCESSES(sum(processes.get(queue, 0) for queue in of), connection, name)
-            yield PROCESSED(sum(self.counts[queue].total for queue in of), connection, name)
-            if name in raw.done and name != OTHER:
-                done = raw.done[name]
-                mean = throughput.mean(done.snapshots, done.in_hash, done.runtime, raw.now)
-                if mean is not None:
-                    yield RUNTIME(mean, connection, name)
+    def _done(self, raw: Raw, done: Mapping[str, Done | None], shown: Mapping[str, str]) -> Iterator[Sample]:
+        snapshot_at = None if is_failure(raw.there.snapshot_at) else number(raw.there.snapshot_at)
+        if snapshot_at is not None:
+            yield SNAPSHOT_AGE(max(0.0, raw.answer.now - snapshot_at), self.session.name)
+        unknown = {shown[queue] for queue, each in done.items() if each is None}
+        for name, total in self.known.done.total.items() if not is_failure(raw.there.measured) else ():
+            if name not in unknown:
+                is_known = name in raw.before.done.total or name == OTHER
+                # A counter born at 40 would hide that from increase(), so at first it is 0.
+                yield PROCESSED(total if is_known else 0, self.session.connection_of(name), name)
+        for queue, each in done.items():
+            mean = throughput.mean(each, snapshot_at, raw.answer.now) if each and shown[queue] == queue else None
+            if mean is not None:
+                yield RUNTIME(mean, self.session.connection_of(queue), queue)
 
     def _failed(self, raw: Raw, shown: Mapping[str, str]) -> Iterator[Sample | Note]:
-        self.tally = raw.tally.after(raw.failed, raw.failed_jobs, shown)
+        if is_failure(raw.there.failed) or is_failure(raw.there.failed_kept):
+            return
         names = sorted({*shown.values()})
-        if raw.failed_kept <= failures.MOST:
+        if raw.there.failed_kept <= failed.MOST:
             kept = Counter[str]()
-            for queue, number in self.tally.kept().items():
-                kept[shown[queue]] += number
+            for queue, count in self.known.failed.kept().items():
+                kept[shown[queue]] += count
             for name in names:
-                yield queues.FAILED(kept[name], self._connection_of(name), name)
+                yield queues.FAILED(kept[name], self.session.connection_of(name), name)
         else:
-            yield Note(MORE)
-        total = {(name, OTHER): 0 for name in names} | dict(self.tally.total)
-        for (name, job_class), number in total.items():
+            yield Note(MORE.format(raw.there.failed_kept))
+        total = {(name, OTHER): 0 for name in names} | dict(self.known.failed.total)
+        for (name, job_class), count in total.items():
             # A counter born at 1 would hide that from increase(), so at first it is 0.
-            is_known = (name, job_class) in raw.tally.total or job_class == OTHER
-            yield queues.FAILED_TOTAL(number if is_known else 0, self._connection_of(name), name, job_class)
+            is_known = (name, job_class) in raw.before.failed.total or job_class == OTHER
+            yield queues.FAILED_TOTAL(count if is_known else 0, self.session.connection_of(name), name, job_class)
 
-    def _connection_of(self, queue: str) -> str:
-        return self.settings.connection_of(queue, self.session.name)
+    def _notes(self, fleet: Fleet) -> Iterator[Note]:
+        if paused := fleet.paused:
+            yield Note(f"paused in Horizon: {', '.join(sorted(paused))}")
+        for queue, connections in sorted(fleet.connections().items()):
+            if len(connections) > 1:
+                yield Note(ADDED_UP.format(repr(queue), ", ".join(sorted(connections))))
+        ours = {self.session.name, *map(self.session.connection_of, self.settings.queues)}
+        if not self.settings.discover and (unnamed := fleet.queues_of(ours) - self.settings.queues.keys()):
+            yield Note(UNNAMED.format(", ".join([*map(repr, sorted(unnamed)[:TOLD]), *["…"][: len(unnamed) > TOLD]])))
 
 
-def work(hash_: list[bytes | None], snapshots: list[bytes]) -> Done:
-    """What Horizon keeps of one queue."""
-    jobs, runtime = (float(value or 0) for value in hash_)
-    taken = [Snapshot(float(time), *of_a_snapshot(member)) for member, time in pairs(snapshots)]
-    return Done(int(jobs), runtime, taken)
+class Seen(NamedTuple):
+    """What the replies of a poll say."""
+
+    fleet: Fleet
+    done: dict[str, Done | None]  # by queue; None where it could not be read
+    jobs: dict[Failure, failed.Job]  # that were looked up
+    folded: int  # of those, how many have a class that is not shown under its name
 
 
-def of_a_snapshot(member: bytes) -> tuple[int, float]:
-    """The jobs in a snapshot, and their mean runtime in milliseconds; numbers are written as texts."""
-    says = payloads.members(member.decode(errors="replace"))
-    return int(float(says.get("throughput") or 0)), float(says.get("runtime") or 0)
+def read(raw: Raw, shown: Callable[[str | None], str]) -> Seen:
+    """What the replies say; `shown` is the name that a class is shown under."""
+    replies = iter(raw.replies)
+    fleet = fleets.fleet(raw.names, [*islice(replies, len(raw.names.masters) + len(raw.names.supervisors))])
+    done = {queue: throughput.done(next(replies), next(replies)) for queue in raw.measured[:MOST_QUEUES]}
+    return Seen(fleet, done, *failed.jobs(raw.unknown, replies, shown))
+
+
+def is_failure(reply: Reply) -> bool:
+    """Whether this reply is none."""
+    return isinstance(reply, SourceError)
+
+
+def folded(shown: Mapping[str, str]) -> int:
+    """How many names are not shown as they are."""
+    return sum(name != shown_as for name, shown_as in shown.items())

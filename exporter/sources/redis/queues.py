@@ -13,16 +13,23 @@ from ...model import Metric, Note, Sample
 from ...queues import EARLIEST, OTHER, TEN_YEARS
 from ...source import Result
 from ...timing import Deadline
-from .connection import Command, Reply
+from .. import named
+from ..resp.link import Command
+from ..resp.replies import Reply, failures
 from .found import Found
 from .heads import HEAD, Line, look
 from .metrics import OVERDUE
 from .session import Answer, Session
-from .settings import Redis
 
 LOOKED = 10  # seconds in which a worker that is there has looked for due jobs; by itself it does so every 3 s
-EMPTY = "no queue has had a job so far: is the prefix {!r} right? (In Redis an empty queue does not exist.)"
-MORE = "more than 1,000 queues were found: the keys of {:,} more are not counted"
+EMPTY = (
+    "no queue has had a job so far: are the prefix {!r} and the database {} right? (In Redis an empty queue does not "
+    "exist.)"
+)
+NEVER = "in {} no job was seen for an hour and more, and in others some were: is that what Laravel calls it?"
+LONG_ENOUGH = 3600.0  # seconds without a job after which the name of a queue is in doubt
+MOST_NAMED = 10  # of those queues in one note
+MORE = "more than 1,000 queues were found, and {:,} keys of others: so nobody knows what 'other' would be"
 
 
 class Asked(NamedTuple):
@@ -44,13 +51,13 @@ class Asked(NamedTuple):
     first_reserved: list[bytes]
 
 
-def commands(key: str, now: int) -> list[Command]:
+def commands(key: bytes, now: int, head: int) -> list[Command]:
     """The questions for one queue, in the order of `Asked`; each takes as long with a million jobs as with one."""
-    line: list[Command] = [("LLEN", key), ("LRANGE", key, 0, HEAD - 1)]
-    return [*line, *_set(f"{key}:delayed", now, now), *_set(f"{key}:reserved", now)]
+    line: list[Command] = [("LLEN", key), ("LRANGE", key, 0, head - 1)]
+    return [*line, *_set(key + b":delayed", now, now), *_set(key + b":reserved", now)]
 
 
-def _set(key: str, now: int, first_until: int | str = "+inf") -> list[Command]:
+def _set(key: bytes, now: int, first_until: int | str = "+inf") -> list[Command]:
     return [
         ("ZCARD", key),
         ("ZCOUNT", key, "-inf", now),
@@ -91,7 +98,8 @@ class Raw(NamedTuple):
 
     answer: Answer
     asked: tuple[str, ...]  # queues
-    unseen: int  # queues that were found, but are too many to be asked for
+    unseen: int  # keys of queues that were found, but are too many to be asked for
+    unfound: SourceError | None  # why nobody could look for more
     before: Mapping[str, Line]
     dropped: int  # queues that earlier answers had too many
 
@@ -119,22 +127,34 @@ class Queues:
         self.lines: dict[str, Line] = {}
         self.dropped = 0
         self.had_jobs = False
+        self.never = {*self.settings.queues}  # named queues in which no job was seen so far
+        self.began: float | None = None  # Unix time of the first answer
 
     def fetch(self, deadline: Deadline) -> Raw:
-        if self.settings.discover:
+        unfound = self._look_on(deadline) if self.settings.discover else None
+        remembered = (queue for queue in self.session.shown if queue != OTHER)  # it stands for many
+        asked = tuple(dict.fromkeys((*self.settings.queues, *self.found.queues, *remembered)))
+        answer = self.session.ask(deadline, lambda now: [c for queue in asked for c in self._commands(queue, now)])
+        self.session.raise_shared(next(failures(part), None) for part in chunks(answer.replies))
+        return Raw(answer, asked, self.found.unseen, unfound, self.lines, self.dropped)
+
+    def _look_on(self, deadline: Deadline) -> SourceError | None:
+        """Look for queues; that somebody may not is no reason to hide those that are known."""
+        try:
             self.found.look_on(deadline)
-        known = dict.fromkeys((*self.settings.queues, *self.found.queues, *self.session.shown))
-        asked = tuple(queue for queue in known if queue != OTHER)
-        prefix = f"{self.settings.prefix}queues:"
-        answer = self.session.ask(deadline, lambda now: [c for queue in asked for c in commands(prefix + queue, now)])
-        parts = [next(failures(part), None) for part in chunks(answer.replies)]
-        if parts and (failure := parts[0]) and all(parts):
-            raise failure  # it is not the fault of a single queue
-        return Raw(answer, asked, self.found.too_many, self.lines, self.dropped)
+        except SourceError as failure:
+            if failure.unreachable:
+                raise
+            return SourceError(failure.reason, f"looking for queues: {failure}")
+        return None
+
+    def _commands(self, queue: str, now: int) -> list[Command]:
+        head = HEAD if self.session.once else self.lines.get(queue, Line()).ask_for
+        return commands(self.session.key(queue), now, head)
 
     def measure(self, raw: Raw, now: float) -> Iterable[Result]:
-        if raw.answer.of_the_past:
-            yield raw.answer.of_the_past
+        if raw.answer.withheld:
+            yield raw.answer.withheld
             return
         by_queue: dict[str, Numbers] = {}
         self.lines = {}
@@ -143,8 +163,11 @@ class Queues:
             if failure is None:
                 by_queue[queue] = self._numbers(queue, Asked(*part), raw)
             else:
+                self.lines[queue] = raw.before.get(queue, Line())
                 yield SourceError(failure.reason, f"queue {queue!r}: {failure}")
         yield from self._shown(by_queue, raw, now)
+        if raw.unfound:
+            yield raw.unfound
 
     def _numbers(self, queue: str, asked: Asked, raw: Raw) -> Numbers:
         now, retry_after = raw.answer.now, self.settings.retry_after_of(queue)
@@ -167,41 +190,53 @@ class Queues:
             oldest_age(since, now, is_known=line.since is not None or not asked.length),
             0.0 if held_since is None else max(0.0, now - held_since),
             asked.delayed_early + asked.delayed_late + asked.reserved_early + asked.reserved_late,
-            asked.delayed_overdue + (asked.reserved_overdue if expires else 0),
+            0 if expires and states["reserved"] else asked.delayed_overdue + (asked.reserved_overdue if expires else 0),
         )
 
     def _shown(self, by_queue: Mapping[str, Numbers], raw: Raw, now: float) -> Iterator[Sample | Note]:
         sizes = {queue: numbers.states.total() for queue, numbers in by_queue.items() if numbers.states.total()}
-        self.had_jobs = self.had_jobs or bool(sizes)
         names = self.session.remembered.shown(sizes, now)
-        failed = set(raw.asked) - by_queue.keys()
-        self.session.shown = {queue: name for queue, name in names.items() if queue not in failed}
+        unanswered = {queue for queue in raw.asked if queue not in by_queue}
+        as_before = {queue: name for queue, name in self.session.shown.items() if queue in unanswered}
+        self.session.shown = as_before | {queue: readable(name) for queue, name in names.items()}
         self.dropped = raw.dropped + raw.unseen + sum(queue != name for queue, name in names.items())
         yield queues.DROPPED(self.dropped, self.session.name, self.name, "queue")
-        watched = Counter({self.session.name: 0})
-        for name in sorted({*self.session.shown.values()}):
-            connection = self.settings.connection_of(name, self.session.name)
-            watched[connection] += 1
-            numbers = [by_queue[queue] for queue, shown_as in names.items() if shown_as == name and queue in by_queue]
-            yield from samples(sum(numbers, Numbers()), connection, name)
-            if name not in self.settings.queues:
-                yield from queue_settings(self.settings, self.session.name, name)
-        for connection, count in watched.items():
-            yield queues.QUEUES(count, connection)
+        without = {*as_before.values(), *([OTHER] if raw.unseen else [])}
+        shown = sorted({*self.session.shown.values()} - without)
+        for name in shown:
+            numbers = sum(self._called(name, by_queue), Numbers())
+            yield from samples(numbers, self.session.connection_of(name), name)
+        yield from named.of_shown(self.settings, self.session.name, shown)
         if raw.unseen:
             yield Note(MORE.format(raw.unseen))
-        if not self.had_jobs and not failed:
-            yield Note(EMPTY.format(self.settings.prefix))
+        yield from self._doubts(by_queue, sizes, now, is_whole=len(by_queue) == len(raw.asked))
+
+    def _called(self, name: str, by_queue: Mapping[str, Numbers]) -> Iterator[Numbers]:
+        """Those of all queues that are shown under one name."""
+        return (by_queue[queue] for queue, shown in self.session.shown.items() if shown == name and queue in by_queue)
+
+    def _doubts(
+        self, by_queue: Mapping[str, Numbers], sizes: Mapping[str, int], now: float, *, is_whole: bool
+    ) -> Iterator[Note]:
+        """Whether somebody may have misspelt something: what is not there and what is empty look alike."""
+        self.had_jobs = self.had_jobs or bool(sizes)
+        self.never -= sizes.keys()
+        self.began = now if self.began is None else self.began
+        if not self.had_jobs and is_whole:
+            yield Note(EMPTY.format(self.settings.prefix, self.settings.target().database), doubts=True)
+        never = sorted(self.never & by_queue.keys())
+        if self.had_jobs and never and now - self.began >= LONG_ENOUGH:
+            yield Note(NEVER.format(", ".join(map(repr, never[:MOST_NAMED]))))
+
+
+def readable(queue: str) -> str:
+    """A queue's name as it can be shown: bytes that are no text are replaced."""
+    return queue.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def chunks(replies: list[Reply]) -> Iterator[list[Reply]]:
     """The replies of each queue."""
     return (replies[at : at + MANY] for at in range(0, len(replies), MANY))
-
-
-def failures(replies: list[Reply]) -> Iterator[SourceError]:
-    """Those replies that are none."""
-    return (reply for reply in replies if isinstance(reply, SourceError))
 
 
 def score(pair: list[bytes]) -> float | None:
@@ -230,12 +265,3 @@ def samples(numbers: Numbers, connection: str, queue: str) -> Iterator[Sample]:
     yield queues.OLDEST_RESERVED_AGE(numbers.longest_held, connection, queue)
     yield queues.IMPLAUSIBLE(numbers.implausible, connection, queue)
     yield OVERDUE(numbers.overdue, connection, queue)
-
-
-def queue_settings(settings: Redis, source: str, queue: str) -> Iterator[Sample]:
-    """What is set for one queue, as metrics to compare with."""
-    connection = settings.connection_of(queue, source)
-    if (retry_after := settings.retry_after_of(queue)) is not None:
-        yield queues.RETRY_AFTER(retry_after, connection, queue)
-    if (target := settings.target_wait_of(queue)) is not None:
-        yield queues.TARGET_WAIT(target, connection, queue)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from itertools import chain
 
 from ...errors import SourceError
-from ...model import Limit, Metric, Note, Sample
+from ...model import Limit, Metric, Sample
 from ...timing import Deadline
-from .session import Session, info
+from ..resp.replies import Reply, info, number
+from .session import Session
 
 MEMORY_MAX = Metric("laravel_queue_redis_memory_max_bytes", "The limit maxmemory; absent without one.", ("connection",))
 MEMORY_USED = Metric(
@@ -17,7 +18,7 @@ MEMORY_USED = Metric(
     ("connection",),
     limit=Limit(
         MEMORY_MAX,
-        "Redis uses {value} of {bound}: when it is full, no job can be pushed",
+        "Redis uses {value} of {bound}: when it is full, no job can be pushed, or jobs are thrown away",
         "LaravelQueueRedisMemoryHigh",
         share=0.85,
     ),
@@ -38,13 +39,6 @@ POLICY = Metric(
 )
 
 
-class Raw(NamedTuple):
-    """What a poll brought."""
-
-    memory: dict[str, str]
-    stats: dict[str, str]
-
-
 class Server:
     """Two sections of INFO. A job's key has no expiry, so only the policies `allkeys-…` can evict it."""
 
@@ -55,17 +49,17 @@ class Server:
         self.session = session
         self.interval = session.settings.interval
 
-    def fetch(self, deadline: Deadline) -> Raw:
-        answer = self.session.ask(deadline, lambda _: [("INFO", "memory"), ("INFO", "stats")])
-        memory, stats = map(info, answer.replies)
-        if not {"used_memory", "maxmemory", "maxmemory_policy"} <= memory.keys() or "evicted_keys" not in stats:
-            raise SourceError("malformed", "INFO does not say how much memory is used")
-        return Raw(memory, stats)
+    def fetch(self, deadline: Deadline) -> list[Reply]:
+        return self.session.ask(deadline, lambda _: [("INFO", "memory"), ("INFO", "stats")]).replies
 
-    def measure(self, raw: Raw, now: float) -> Iterable[Sample | Note]:
-        name, most = self.session.name, int(raw.memory["maxmemory"])
-        yield MEMORY_USED(int(raw.memory["used_memory"]), name)
+    def measure(self, raw: list[Reply], now: float) -> Iterable[Sample]:
+        says = dict(chain.from_iterable(info(reply).items() for reply in raw))
+        name, policy = self.session.name, says.get("maxmemory_policy")
+        used, most, evicted = (number(says.get(each)) for each in ("used_memory", "maxmemory", "evicted_keys"))
+        if used is None or most is None or evicted is None or policy is None:
+            raise SourceError("malformed", "INFO does not say how much memory is used, may be, and was made free")
+        yield MEMORY_USED(used, name)
         if most:
             yield MEMORY_MAX(most, name)
-        yield EVICTED(int(raw.stats["evicted_keys"]), name)
-        yield POLICY(most > 0, name, raw.memory["maxmemory_policy"])
+        yield EVICTED(evicted, name)
+        yield POLICY(most > 0, name, policy)

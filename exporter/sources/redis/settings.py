@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import Annotated, Literal
-from urllib.parse import quote, unquote, urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr
 
 from ...documents import Complaint
-from ...queues import OTHER
 from ...settings import (
     OR_EMPTY,
     File,
-    Name,
-    QueueName,
     Seconds,
     Secret,
     SecretFile,
@@ -25,52 +19,15 @@ from ...settings import (
     WholeSeconds,
     WithSecrets,
     at_least,
-    in_file,
 )
+from .. import named
+from ..cache import prefixes_in_redis
+from ..named import NamedQueue, WithQueues
+from ..resp.target import PORT, Prefix, Target, Url, UrlFile, each_spelling, parse, spellings
 
 LARAVEL_RETRY_AFTER = 90  # seconds; in config/queue.php of a new application
 LARAVEL_CACHE = 1  # the number of the database that config/database.php gives the cache
-PORT = 6379
 DEFAULT = "default"  # the queue of a job that says nothing else
-EXPECTED = (
-    "expected redis://[user[:password]@]host[:6379][/0], rediss:// for TLS, or unix:///path[?db=0]; percent-encode "
-    "what is special in the password (@ is %40, / is %2F, # is %23, % is %25), or use password_file, and put an IPv6 "
-    "host in [brackets]"
-)
-
-# Without an @ or : where a raw password would leave one.
-PLAIN = r"(?:[\w.~!$&'()*+,;=-]|%[0-9A-Fa-f]{2})"
-LOGIN = rf"(?:{PLAIN}*(?::{PLAIN}*)?@)?"
-URL = re.compile(
-    rf"(?i:rediss?://{LOGIN}(?:\[[\w:.%]+\]|[\w.~-]+)?(?::[0-9]{{1,5}})?(?:/[0-9]{{0,5}})?"
-    rf"|unix://{LOGIN}/(?:{PLAIN}|[/@:])+(?:\?db=[0-9]{{1,5}})?)",
-    re.ASCII,
-)
-
-
-def check_url(url: SecretStr) -> SecretStr:
-    """A URL of a Redis. What is wrong with it is said without repeating it."""
-    text = url.get_secret_value().strip()
-    if not URL.fullmatch(text):
-        raise ValueError(EXPECTED)
-    port = None if text.lower().startswith("unix:") else urlsplit(text).netloc.rpartition("@")[2].rpartition(":")[2]
-    if port and port.isdigit() and not 0 < int(port) < 65536:
-        raise ValueError("expected a port from 1 to 65535")
-    return SecretStr(text)
-
-
-def prefix(value: str) -> str:
-    """What keys begin with; it may be nothing."""
-    if len(value) > 255 or not value.isprintable():
-        raise ValueError("expected a prefix of up to 255 printable characters")
-    return value
-
-
-def not_other(name: str) -> str:
-    """What there is too much of is counted under this name."""
-    if name == OTHER:
-        raise ValueError(f"expected another name than {OTHER!r}, which means: all the rest")
-    return name
 
 
 def at_least_one(queues: object) -> object:
@@ -78,39 +35,9 @@ def at_least_one(queues: object) -> object:
     return queues or {DEFAULT: {}}
 
 
-Url = Annotated[Secret, AfterValidator(check_url)]
-UrlFile = Annotated[Url, BeforeValidator(in_file)]
-Prefix = Annotated[str, AfterValidator(prefix)]
-NamedQueue = Annotated[QueueName, AfterValidator(not_other)]
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Where a Redis is, and how to get in."""
-
-    host: str  # empty for a unix socket
-    port: int
-    path: str  # of a unix socket; else empty
-    database: int
-    username: str | None
-    password: str | None
-    tls: bool = False
-    ca_file: Path | None = None
-    cert_file: Path | None = None
-    key_file: Path | None = None
-
-    @property
-    def shown(self) -> str:
-        """How it is called in a message."""
-        return self.path or (f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}")
-
-
-class Queue(Settings):
+class Queue(named.Queue):
     """One queue; what is not set is taken from the connection."""
 
-    connection: Name | None = Field(default=None, description="Laravel's name of a second connection to this Redis")
-    retry_after: WholeSeconds | None = Field(default=None, description="its own, if that connection has one")
-    target_wait: Seconds | None = Field(default=None, description="its own")
     timeout: WholeSeconds | None = Field(default=None, description="the workers' `--timeout`; Horizon tells its own")
 
 
@@ -120,16 +47,17 @@ class Horizon(Settings):
     prefix: Prefix = Field(description="`HORIZON_PREFIX`: `laravel_horizon:` for `APP_NAME=Laravel`")
 
 
-class Cache(Settings):
+class Cache(WithSecrets):
     """Where Laravel keeps queue:restart and queue:pause."""
 
     redis: Url | None = Field(default=None, description="URL of the cache's Redis; without it database 1 of this one")
+    redis_file: UrlFile | None = Field(default=None, description="a file that holds the URL")
     prefix: Prefix | None = Field(
         default=None, description="all before `illuminate:`; without it those of Laravel's versions are tried"
     )
 
 
-class Redis(WithSecrets):
+class Redis(WithQueues, WithSecrets):
     """One connection of the `redis` driver."""
 
     driver: Literal["redis"] = Field(description="`redis`")
@@ -144,7 +72,7 @@ class Redis(WithSecrets):
     key_file: File | None = Field(default=None, description="for `rediss://`: its key")
     prefix: Prefix = Field(description="`REDIS_PREFIX`: `laravel_database_`, or `laravel-database-` since Laravel 12.1")
     retry_after: WholeSeconds | None = Field(
-        default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`; null there and here: never"
+        default=LARAVEL_RETRY_AFTER, description="as in `config/queue.php`; null: jobs are never handed out again"
     )
     target_wait: Seconds | None = Field(default=None, description="how long a job may wait; without it nothing is late")
     interval: Annotated[Seconds, AfterValidator(at_least(0.1, "as a Redis has more to do than this"))] = Field(
@@ -162,18 +90,6 @@ class Redis(WithSecrets):
     )
     horizon: Horizon | None = Field(default=None, description="only where Horizon runs the workers")
     cache: Cache | None = Field(default=None, description="the cache that workers look at; null for none")
-
-    def connection_of(self, queue: str, default: str) -> str:
-        """Laravel's name of the connection that this queue's workers use; `default` is this connection's."""
-        return (self.queues[queue].connection if queue in self.queues else None) or default
-
-    def retry_after_of(self, queue: str) -> int | None:
-        """Seconds that a job of this queue may be held; None where it is never handed out again."""
-        return (self.queues[queue].retry_after if queue in self.queues else None) or self.retry_after
-
-    def target_wait_of(self, queue: str) -> float | None:
-        """Seconds that a job of this queue may wait; None if nobody decided."""
-        return (self.queues[queue].target_wait if queue in self.queues else None) or self.target_wait
 
     def worker_timeout_of(self, queue: str) -> int | None:
         """Seconds that a worker of this queue may take for a job; None if nobody said."""
@@ -199,43 +115,20 @@ class Redis(WithSecrets):
         """The Redis with the cache, if there is one."""
         if self.cache is None:
             return None
-        if self.cache.redis is None:
-            return replace(self.target(), database=LARAVEL_CACHE)
-        return self._trusting(parse(self.cache.redis))
+        url = self.cache.redis or self.cache.redis_file
+        return self._trusting(parse(url)) if url else replace(self.target(), database=LARAVEL_CACHE)
+
+    def cache_prefixes(self) -> tuple[str, ...]:
+        """What the keys of the cache may begin with: as it is set, or as Laravel's versions make it."""
+        if self.cache and self.cache.prefix is not None:
+            return (self.cache.prefix,)
+        return prefixes_in_redis(self.prefix)
 
     def _trusting(self, target: Target) -> Target:
         return replace(target, ca_file=self.ca_file, cert_file=self.cert_file, key_file=self.key_file)
 
     def secrets(self) -> list[str]:
         """Every secret, in each spelling that could turn up in a message."""
-        targets = [target for target in (self.target(), self.cache_target()) if target]
-        plain = {target.password for target in targets if target.password}
-        return [*plain, *(quote(text, safe="") for text in plain), *(repr(text)[1:-1] for text in plain), *self._raw()]
-
-    def _raw(self) -> Iterator[str]:
-        """Passwords as they are spelt in the URLs."""
-        for url in (self.url, self.url_file, self.cache and self.cache.redis):
-            login, found, _ = (url.get_secret_value() if url else "").partition("@")
-            raw = login.rpartition(":")[2]
-            if found and raw and not raw.startswith("//"):
-                yield raw
-
-
-def parse(url: SecretStr) -> Target:
-    """The parts of a URL that was checked."""
-    text = url.get_secret_value()
-    parts = urlsplit(text)
-    login, found, place = parts.netloc.rpartition("@")
-    username, has_password, password = login.partition(":") if found else ("", "", "")
-    is_socket = parts.scheme.lower() == "unix"
-    host, _, port = place.rpartition(":") if re.search(r":[0-9]+$", place) else (place, "", "")
-    number = parts.query.removeprefix("db=") if is_socket else parts.path.strip("/")
-    return Target(
-        host="" if is_socket else host.strip("[]") or "127.0.0.1",
-        port=int(port or PORT),
-        path=unquote(parts.path) if is_socket else "",
-        database=int(number or 0),
-        username=unquote(username) or None,
-        password=(unquote(password) if has_password else "") or None,
-        tls=parts.scheme.lower() == "rediss",
-    )
+        urls = (self.url, self.url_file, self.cache and self.cache.redis, self.cache and self.cache.redis_file)
+        in_urls = [spelling for url in urls if url for spelling in spellings(url)]
+        return [*each_spelling(self.target().password or ""), *in_urls]

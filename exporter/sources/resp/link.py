@@ -9,27 +9,30 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
 import redis
 
 from ...errors import Reason, SourceError
+from ...source import nothing
 from ...timing import Deadline
 from ..resolve import resolve
-from .errors import named
-from .settings import Target
+from .errors import is_farewell, login_refused, named
+from .replies import Reply
+from .target import Target
 
 NAME = "queue-exporter"  # of our connections, in Redis's CLIENT LIST
+FAULTS = (redis.RedisError, ValueError, RecursionError)  # the last two of an answer that is not in Redis's protocol
 
-Command = tuple[str | int, ...]
-Reply = Any  # bytes, a number, None, a list of these; a SourceError where one command failed alone
+Command = tuple[str | bytes | int, ...]
 Resolve = Callable[[str, Deadline], list[str]]
 
 
 class Connection(redis.Connection):
-    """redis-py's connection, without anything that it would do by itself: no name, no retries, no health checks."""
+    """redis-py's connection, without what it would do by itself: no login, no name, no retries, no health checks."""
 
     deadline = Deadline(inf)  # each question brings its own
 
@@ -37,9 +40,6 @@ class Connection(redis.Connection):
         super().__init__(  # type: ignore[no-untyped-call]  # as much of redis-py
             host=target.host,
             port=target.port,
-            db=target.database,
-            username=target.username,
-            password=target.password,
             protocol=2,
             driver_info=None,
         )
@@ -63,18 +63,26 @@ class Bounded:
 
     def recv(self, size: int) -> bytes:
         """Some bytes. Raises `SourceError`, as all of them."""
-        self.plain.settimeout(self.connection.deadline.left())
-        return self.plain.recv(size)
+        with self._until_deadline():
+            return self.plain.recv(size)
 
     def recv_into(self, buffer: Any) -> int:
         """The same into a buffer, which redis-py prefers where the library hiredis is there."""
-        self.plain.settimeout(self.connection.deadline.left())
-        return self.plain.recv_into(buffer)
+        with self._until_deadline():
+            return self.plain.recv_into(buffer)
 
     def sendall(self, data: bytes) -> None:
         """Send, but for no longer than is left."""
+        with self._until_deadline():
+            self.plain.sendall(data)
+
+    @contextmanager
+    def _until_deadline(self) -> Iterator[None]:
         self.plain.settimeout(self.connection.deadline.left())
-        self.plain.sendall(data)
+        try:
+            yield
+        except ssl.SSLError as error:  # since TLS 1.3 a server complains of our certificate after the handshake
+            raise SourceError("tls", f"{self.connection.target.shown}: {_why(error)}", unreachable=True) from None
 
 
 class Link:
@@ -84,20 +92,20 @@ class Link:
         self.target, self.resolve = target, resolve
         self._connection: Connection | None = None
 
-    def ask(self, commands: Sequence[Command], deadline: Deadline) -> list[Reply]:
+    def ask(self, commands: Sequence[Command], deadline: Deadline, heard: Callable[[], None] = nothing) -> list[Reply]:
         """
         The reply to each command, connecting where there is no connection. Raises `SourceError`.
 
-        A command that failed alone has its `SourceError` for a reply.
+        A command that failed alone has its `SourceError` for a reply. `heard` is called when the first reply is there.
         """
         was_connected = self._connection is not None
         try:
-            return self._ask(commands, deadline)
+            return self._ask(commands, deadline, heard)
         except SourceError as failure:
             if failure.reason != "connect" or not was_connected:
                 raise
         # A restart, a proxy or a firewall may have closed the connection since the last poll: that is no failure yet.
-        return self._ask(commands, deadline)
+        return self._ask(commands, deadline, heard)
 
     def close(self) -> None:
         """Close the connection; the next question opens a new one."""
@@ -105,15 +113,17 @@ class Link:
         if connection is not None:
             connection.disconnect()
 
-    def _ask(self, commands: Sequence[Command], deadline: Deadline) -> list[Reply]:
+    def _ask(self, commands: Sequence[Command], deadline: Deadline, heard: Callable[[], None]) -> list[Reply]:
         try:
             connection = self._connected(deadline)
             connection.send_packed_command(connection.pack_commands(commands), check_health=False)
-            return [_reply(connection) for _ in commands]
+            first = [_reply(connection) for _ in commands[:1]]
+            heard()
+            return first + [_reply(connection) for _ in commands[1:]]
         except SourceError:
             self.close()
             raise
-        except (redis.RedisError, ValueError, RecursionError) as error:
+        except FAULTS as error:
             self.close()
             raise named(error, lost=True) from None
 
@@ -122,10 +132,29 @@ class Link:
             self._connection = Connection(self.target, self.resolve)
             self._connection.deadline = deadline
             self._connection.connect()
-            self._connection.send_command("CLIENT", "SETNAME", NAME, check_health=False)
-            _reply(self._connection)  # who may not give itself a name has none
+            self._begin(self._connection)
         self._connection.deadline = deadline
         return self._connection
+
+    def _begin(self, connection: Connection) -> None:
+        """Log in, choose the database, and say who we are, in one go."""
+        target = self.target
+        login = [target.password] if target.password else []
+        if target.username:
+            login = [target.username, target.password or ""]
+        commands: list[Command] = [("AUTH", *login)] if login else []
+        commands += [("SELECT", target.database)] if target.database else []
+        commands += [("CLIENT", "SETNAME", NAME)]
+        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        for command in commands:
+            try:
+                connection.read_response(disconnect_on_error=False)
+            except FAULTS as error:
+                failure = login_refused(error) if command[0] == "AUTH" else named(error, lost=True)
+                if command[0] == "CLIENT" and isinstance(error, redis.ResponseError) and not is_farewell(error):
+                    continue  # who may not give itself a name has none
+                hint = f" ({target.hint})" if failure.reason == "connect" else ""
+                raise SourceError(failure.reason, f"{failure}{hint}", unreachable=True) from None
 
 
 def _reply(connection: Connection) -> Reply:
@@ -170,9 +199,7 @@ def _to(target: Target, family: socket.AddressFamily, address: Any, deadline: De
 
 
 def _encrypted(plain: socket.socket, target: Target, deadline: Deadline) -> socket.socket:
-    trust = ssl.create_default_context(cafile=target.ca_file)
-    if target.cert_file:
-        trust.load_cert_chain(target.cert_file, target.key_file)
+    trust = _trust(target)
     plain.settimeout(deadline.left())
     try:
         return trust.wrap_socket(plain, server_hostname=target.host)
@@ -181,12 +208,26 @@ def _encrypted(plain: socket.socket, target: Target, deadline: Deadline) -> sock
         raise SourceError("timeout", said, unreachable=True) from None
 
 
+def _trust(target: Target) -> ssl.SSLContext:
+    """Whom we trust, and who we are. What is wrong with a file is said of that file."""
+    named = f"ca_file {target.ca_file}"
+    try:
+        trust = ssl.create_default_context(cafile=target.ca_file)
+        if target.cert_file:
+            named = f"cert_file {target.cert_file}" + (f", key_file {target.key_file}" if target.key_file else "")
+            trust.load_cert_chain(target.cert_file, target.key_file)
+    except OSError as error:  # an SSLError is one
+        said = "expected PEM, and the key of this certificate" if isinstance(error, ssl.SSLError) else error.strerror
+        raise SourceError("tls", f"{named}: {said}", unreachable=True) from None
+    return trust
+
+
 def _reason(error: OSError) -> Reason:
     kinds: tuple[tuple[type[OSError], Reason], ...] = (
         (TimeoutError, "timeout"),
         (ssl.SSLError, "tls"),
         (ConnectionRefusedError, "refused"),
-        (FileNotFoundError, "refused"),  # of a socket, or of a certificate
+        (FileNotFoundError, "refused"),  # of a socket
         (PermissionError, "permission"),
     )
     return next((reason for kind, reason in kinds if isinstance(error, kind)), "connect")
@@ -195,4 +236,6 @@ def _reason(error: OSError) -> Reason:
 def _why(error: OSError) -> str:
     if isinstance(error, TimeoutError):
         return "no connection in time"
+    if isinstance(error, ssl.SSLEOFError) or "CERTIFICATE_REQUIRED" in str(error):
+        return "it ended the encrypted connection: does it want to see a certificate of ours (cert_file)?"
     return str(getattr(error, "verify_message", None) or error.strerror or error)
