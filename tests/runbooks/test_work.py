@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import time
@@ -11,8 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
+from tempfile import gettempdir
+from urllib.request import urlopen
 
 import psycopg
+import pytest
 import redis
 
 from exporter.demo.incidents.healthy import WELCOME
@@ -27,6 +31,7 @@ from .stage import Stage
 from .supervised import Pool, Supervised, supervised
 
 MAIL = Pool("mail", ("mail",), stopwaitsecs=1, options={"timeout": 30})
+DEAF = Pool("vm-b", environment={"CACHE_DRIVER": "file", "CACHE_PATH": gettempdir()})  # its cache is its own
 
 
 def killed(going_on: Supervised, by: str = "", seconds: float = 5) -> None:
@@ -43,6 +48,12 @@ def aged(going_on: Supervised, seconds: int) -> None:
     """Jobs that are held have been held for so much longer: nobody need wait for it."""
     with psycopg.connect(going_on.laravel.dsn) as connection:
         connection.execute("UPDATE jobs SET reserved_at = reserved_at - %s WHERE reserved_at IS NOT NULL", [seconds])
+
+
+def metrics(going_on: Supervised) -> str:
+    """The exposition."""
+    with urlopen(f"{going_on.stage.variables['EXPORTER']}/metrics") as answer:
+        return str(answer.read().decode())
 
 
 @contextmanager
@@ -97,3 +108,48 @@ def test_expired_job_is_taken_once_workers_run(postgres18: Postgres) -> None:
         with beside_redis(going_on.stage) as stage:
             follow(read("LaravelQueueReservationsExpired"), stage)
         going_on.laravel.truth.wait_for("processed")
+
+
+@pytest.mark.parametrize("name", ["LaravelQueueFailureRatioHigh", "LaravelQueueFailureRatioElevated"])
+def test_failed_jobs_are_found_and_tried_again(postgres18: Postgres, name: str) -> None:
+    """Jobs fail for good; the page finds their class and exception, and puts them back."""
+    with supervised(postgres18, replace(MAIL, options={"tries": 1})) as going_on:
+        going_on.laravel.dispatch("mail", mode="fail", **{"class": "SendInvoice"}, seconds=0)
+        until(lambda: "SendInvoice" in metrics(going_on))  # a class is born at 0
+        going_on.laravel.dispatch("mail", n=40, mode="fail", **{"class": "SendInvoice"}, seconds=0)
+        follow(read(name), going_on.stage)
+
+
+def test_retry_storm_is_set_aside(postgres18: Postgres) -> None:
+    """Over a hundred jobs wait for another try; set aside, they hold nobody up, and can be had back."""
+    with supervised(postgres18, MAIL) as going_on:
+        going_on.laravel.dispatch("mail", n=120, mode="release:600", **{"class": "SyncInventory"}, seconds=0)
+        going_on.sees("LaravelQueueRetryStorm")
+        follow(read("LaravelQueueRetryStorm"), going_on.stage)
+
+
+def test_restart_of_the_pool_ends_old_code(postgres18: Postgres) -> None:
+    """One VM has a cache of its own and does not hear `queue:restart`; restarted, it has the new code."""
+    with supervised(postgres18, DEAF, replace(MAIL, name="vm-a")) as going_on:
+        until(lambda: len(re.findall(r"/vm-[ab] +2 ", going_on.stage.page)) == 2)  # both are known to be alive
+        going_on.laravel.restart()
+        going_on.sees("LaravelQueueWorkersOutdated")
+        until(lambda: re.search(r"/vm-a +2 +0", going_on.stage.page), 20)
+        follow(read("LaravelQueueWorkersOutdated"), going_on.stage)
+
+
+def test_long_jobs_are_seen_before_they_run_twice(postgres18: Postgres) -> None:
+    """Jobs take more than half of `retry_after`, and the page raises it without killing any."""
+    with supervised(postgres18, replace(MAIL, retry_after=10, options={"timeout": 9})) as going_on:
+        going_on.laravel.start_dispatching("mail", n=200, rate=0.4, seconds=6)
+        until(lambda: re.search('long_reservations_total.*SleepJob.*"} [1-9]', metrics(going_on)), 20)
+        follow(read("LaravelQueueDurationNearRetryAfter"), going_on.stage)
+        assert len(going_on.laravel.truth.events("started")) - len(going_on.laravel.truth.events("processed")) <= 2
+
+
+def test_timeouts_are_put_in_order(postgres18: Postgres) -> None:
+    """A class and a pool have timeouts over `retry_after`; the page finds both."""
+    with supervised(postgres18, replace(MAIL, options={"timeout": 100})) as going_on:
+        going_on.laravel.dispatch("mail", n=4, **{"class": "ImportCsv"}, seconds=20)
+        until(lambda: going_on.stage.page.count("not below retry_after") == 2, 20)
+        follow(read("LaravelQueueTimeoutExceedsRetryAfter"), going_on.stage)
