@@ -1,0 +1,65 @@
+"""Where runbooks about SQS and Fargate are run: the demo's world, and an `aws` that finds it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from exporter import app, config
+from exporter.demo.fargate.aws import ACCOUNT, CREDENTIALS, REGION, Aws
+from exporter.demo.fargate.incidents import INCIDENTS
+from exporter.demo.fargate.plan import CLUSTER
+from exporter.demo.fargate.run import connections
+from exporter.demo.fargate.world import FargateWorld
+
+from .stage import Stage, serving
+
+DEBIAN = "/usr/bin/aws"  # version 2, which is asked as a reader would ask; the environment cannot tell it an endpoint
+NEVER = 1e9  # seconds until the scaling does what the page is about to do
+
+
+@contextmanager
+def on_aws(name: str, step: float = NEVER) -> Iterator[Stage]:
+    """This incident of the demo, with the variables of every page that is about SQS or ECS."""
+    plan = INCIDENTS[name].plan
+    service = plan.services[0]
+    with pytest.MonkeyPatch.context() as environment, Aws() as aws, FargateWorld(plan, aws, step=step) as world:
+        for variable, credential in CREDENTIALS.items():
+            environment.setenv(variable, credential)
+        world.fill()
+        world.start()
+        watching = app.build(config.parse({"connections": connections(plan, aws.url, 1)}))
+        with _aws(aws.url) as path, serving(watching) as address:
+            yield Stage(
+                {
+                    "EXPORTER": address,
+                    "AWS_REGION": REGION,
+                    "QUEUE": service.queue,
+                    "URL": f"{aws.prefix}/{service.queue}",
+                    "DLQ": f"{aws.prefix}/{service.dead_letter_queue}",
+                    "DLQ_ARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{service.dead_letter_queue}",
+                    "CLUSTER": CLUSTER,
+                    "SERVICE": service.name,
+                    "PATH": path,
+                },
+                watching,
+            )
+
+
+@contextmanager
+def _aws(url: str) -> Iterator[str]:
+    """The PATH on which `aws` asks the services at this URL."""
+    folder = Path(tempfile.mkdtemp(prefix="queue-exporter-aws-"))
+    tool = folder / "aws"
+    tool.write_text(f'#!/bin/sh\nexec {DEBIAN} --endpoint-url {url} --no-cli-pager "$@"\n')
+    tool.chmod(0o755)
+    try:
+        yield f"{folder}:{os.environ['PATH']}"
+    finally:
+        shutil.rmtree(folder)
