@@ -26,8 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from exporter.app import App
 from exporter.demo import run
 from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
 
 from ..laravel.conftest import application
 from ..laravel.laravel import APP, Laravel
@@ -37,6 +39,7 @@ from .stage import READ_ONLY, STARTING, Stage, serving
 
 INTERVAL = 0.5  # seconds between two polls
 TELLING = 20.0  # seconds until the status page names what was brought about
+WEB = {"web": {"application_name": "web"}}  # a pool without workers
 SUPERVISOR = """
 [supervisord]
 nodaemon=true
@@ -106,6 +109,7 @@ class Supervised:
 
     stage: Stage
     laravel: Laravel
+    watching: App
 
     def sees(self, alert: str) -> None:
         """Wait until the status page names this alert."""
@@ -114,22 +118,29 @@ class Supervised:
 
 @contextmanager
 def supervised(
-    server: Postgres, *pools: Pool, variables: Mapping[str, str] | None = None, **watched: Any
+    server: Postgres,
+    *pools: Pool,
+    redis: Redis | None = None,
+    variables: Mapping[str, str] | None = None,
+    **watched: Any,
 ) -> Iterator[Supervised]:
     """
     A migrated application whose pools are at work, and the exporter, which is told what `watched` says (`target_wait`).
 
-    `variables` are what pages ask the reader to set, beyond those that every stage has.
+    `variables` are what pages ask the reader to set, beyond those that every stage has. With a Redis, `conn="redis"`
+    dispatches to it.
     """
     folder = Path(tempfile.mkdtemp(prefix="queue-exporter-supervisor-"))  # a test's own path is too long for a socket
     try:
         with contextmanager(application)(server, folder) as laravel, _supervisord(laravel, pools) as path:
+            if redis:
+                laravel.environment |= {"REDIS_PORT": str(redis.port)}
             told: dict[str, Any] = {"interval": INTERVAL, "retry_after": max(pool.retry_after for pool in pools)}
-            told |= {"pools": {pool.name: pool.watched() for pool in pools}, "cache": {"prefix": "laravel_cache"}}
+            told |= {"pools": {pool.name: pool.watched() for pool in pools} | WEB, "cache": {"prefix": "laravel_cache"}}
             watching = run.exporter(settings(laravel.dsn, **told | watched))
             with serving(watching) as address:
                 typed = _typed(laravel, pools[0], path) | {"EXPORTER": address} | dict(variables or {})
-                yield Supervised(Stage(typed, watching), laravel)
+                yield Supervised(Stage(typed, watching), laravel, watching)
     finally:
         shutil.rmtree(folder)
 
@@ -139,6 +150,8 @@ def _typed(laravel: Laravel, pool: Pool, path: str) -> dict[str, str]:
     mine = {name: value for name, value in laravel.environment.items() if os.environ.get(name) != value}
     where = {f"PG{name}": mine[f"DB_{name}"] for name in ("HOST", "PORT", "DATABASE")}
     own = {"PATH": path, "SUPERVISOR": str(laravel.folder / "conf.d"), "POOL": pool.name, "QUEUE": pool.queues[0]}
+    own |= {"SUPERVISOR_LOG": str(laravel.folder / "supervisord.log")}
+    own |= {"REDIS": f"redis://127.0.0.1:{mine.get('REDIS_PORT')}/0", "REDIS_PREFIX": "laravel_database_"}
     database = {"TABLE": "jobs", "RETRY_AFTER": str(pool.retry_after), "PGUSER": "postgres", "PGOPTIONS": READ_ONLY}
     return mine | where | own | database
 
