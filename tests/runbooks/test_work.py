@@ -25,11 +25,13 @@ from exporter.demo.postgres import Postgres
 from exporter.demo.redis import Redis
 
 from ..patience import until
+from .alerted import follow_until_resolved
 from .blocks import read
 from .followed import follow
 from .stage import Stage
 from .supervised import Pool, Supervised, supervised
 
+PATIENCE = 60.0  # seconds that a busy machine may take until something is seen
 MAIL = Pool("mail", ("mail",), stopwaitsecs=1, options={"timeout": 30})
 DEAF = Pool("vm-b", environment={"CACHE_DRIVER": "file", "CACHE_PATH": gettempdir()})  # its cache is its own
 
@@ -69,12 +71,11 @@ def test_double_run_ends_with_a_longer_retry_after(postgres18: Postgres) -> None
     """A mail that outlasts `retry_after` is sent twice; with a longer one each mail is sent once."""
     with supervised(postgres18, Pool("mail", ("mail",), processes=5, retry_after=3)) as going_on:
         going_on.laravel.start_dispatching("mail", n=200, rate=0.5, seconds=5)
-        until(lambda: "was handed out again" in going_on.stage.page, 20)
+        until(lambda: "was handed out again" in going_on.stage.page, PATIENCE)
         follow(read("LaravelQueueJobsReservedTwice"), going_on.stage)
         truth = going_on.laravel.truth
-        known = len(truth.events("started", "processed"))
-        until(lambda: len([event for event in truth.events("started", "processed")[known:] if event.name == "processed"]) > 1, 20)
-        runs = Counter(event.id for event in truth.events("started", "processed")[known:] if event.name == "started")
+        before = len(truth.events("started"))
+        runs = Counter(event.id for event in truth.wait_for("started", before + 5, PATIENCE)[before:])
         assert set(runs.values()) == {1}
 
 
@@ -95,7 +96,7 @@ def test_rerun_is_told_from_a_double_run(postgres18: Postgres) -> None:
         aged(going_on, 75)
         going_on.sees("LaravelQueueOrphanedReservations")
         aged(going_on, 20)
-        until(lambda: "was handed out again" in going_on.stage.page)
+        until(lambda: "was handed out again" in going_on.stage.page, PATIENCE)
         follow(read("LaravelQueueJobsRerun"), going_on.stage)
 
 
@@ -106,7 +107,7 @@ def test_expired_job_is_taken_once_workers_run(postgres18: Postgres) -> None:
         aged(going_on, 110)
         going_on.sees("LaravelQueueReservationsExpired")
         with beside_redis(going_on.stage) as stage:
-            follow(read("LaravelQueueReservationsExpired"), stage)
+            follow_until_resolved(read("LaravelQueueReservationsExpired"), stage)
         going_on.laravel.truth.wait_for("processed")
 
 
@@ -115,7 +116,7 @@ def test_failed_jobs_are_found_and_tried_again(postgres18: Postgres, name: str) 
     """Jobs fail for good; the page finds their class and exception, and puts them back."""
     with supervised(postgres18, replace(MAIL, options={"tries": 1})) as going_on:
         going_on.laravel.dispatch("mail", mode="fail", **{"class": "SendInvoice"}, seconds=0)
-        until(lambda: "SendInvoice" in metrics(going_on))  # a class is born at 0
+        until(lambda: "SendInvoice" in metrics(going_on), PATIENCE)  # a class is born at 0
         going_on.laravel.dispatch("mail", n=40, mode="fail", **{"class": "SendInvoice"}, seconds=0)
         follow(read(name), going_on.stage)
 
@@ -125,24 +126,25 @@ def test_retry_storm_is_set_aside(postgres18: Postgres) -> None:
     with supervised(postgres18, MAIL) as going_on:
         going_on.laravel.dispatch("mail", n=120, mode="release:600", **{"class": "SyncInventory"}, seconds=0)
         going_on.sees("LaravelQueueRetryStorm")
-        follow(read("LaravelQueueRetryStorm"), going_on.stage)
+        follow_until_resolved(read("LaravelQueueRetryStorm"), going_on.stage)
 
 
 def test_restart_of_the_pool_ends_old_code(postgres18: Postgres) -> None:
     """One VM has a cache of its own and does not hear `queue:restart`; restarted, it has the new code."""
     with supervised(postgres18, DEAF, replace(MAIL, name="vm-a")) as going_on:
-        until(lambda: len(re.findall(r"/vm-[ab] +2 ", going_on.stage.page)) == 2)  # both are known to be alive
+        both_seen = re.compile(r"/vm-a +2 .*/vm-b +2 ", re.DOTALL)
+        until(lambda: both_seen.search(going_on.stage.page), PATIENCE)
         going_on.laravel.restart()
         going_on.sees("LaravelQueueWorkersOutdated")
-        until(lambda: re.search(r"/vm-a +2 +0", going_on.stage.page), 20)
-        follow(read("LaravelQueueWorkersOutdated"), going_on.stage)
+        until(lambda: re.search(r"/vm-a +2 +0", going_on.stage.page), PATIENCE)
+        follow_until_resolved(read("LaravelQueueWorkersOutdated"), going_on.stage)
 
 
 def test_long_jobs_are_seen_before_they_run_twice(postgres18: Postgres) -> None:
     """Jobs take more than half of `retry_after`, and the page raises it without killing any."""
     with supervised(postgres18, replace(MAIL, retry_after=10, options={"timeout": 9})) as going_on:
         going_on.laravel.start_dispatching("mail", n=200, rate=0.4, seconds=6)
-        until(lambda: re.search('long_reservations_total.*SleepJob.*"} [1-9]', metrics(going_on)), 20)
+        until(lambda: re.search('long_reservations_total.*SleepJob.*"} [1-9]', metrics(going_on)), PATIENCE)
         follow(read("LaravelQueueDurationNearRetryAfter"), going_on.stage)
         assert len(going_on.laravel.truth.events("started")) - len(going_on.laravel.truth.events("processed")) <= 2
 
@@ -151,5 +153,5 @@ def test_timeouts_are_put_in_order(postgres18: Postgres) -> None:
     """A class and a pool have timeouts over `retry_after`; the page finds both."""
     with supervised(postgres18, replace(MAIL, options={"timeout": 100})) as going_on:
         going_on.laravel.dispatch("mail", n=4, **{"class": "ImportCsv"}, seconds=20)
-        until(lambda: going_on.stage.page.count("not below retry_after") == 2, 20)
+        until(lambda: going_on.stage.page.count("not below retry_after") == 2, PATIENCE)
         follow(read("LaravelQueueTimeoutExceedsRetryAfter"), going_on.stage)
