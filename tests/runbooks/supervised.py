@@ -63,6 +63,7 @@ autostart=true
 autorestart=true
 stopasgroup=true
 killasgroup=true
+startsecs={startsecs}
 numprocs={processes}
 redirect_stderr=true
 stdout_logfile={folder}/{name}.log
@@ -78,6 +79,7 @@ class Pool:
     queues: tuple[str, ...] = ("default",)
     processes: int = 2
     stopwaitsecs: int = 10
+    startsecs: int = 1  # who ends sooner ended "too quickly"
     retry_after: int = 90  # in config/queue.php of its machine
     options: Mapping[str, float] = field(default_factory=dict)  # of queue:work
     environment: Mapping[str, str] = field(default_factory=dict)  # of its machine: CACHE_DRIVER, what `bent` gives
@@ -92,6 +94,7 @@ class Pool:
             queues=",".join(self.queues),
             options=" ".join(f"--{name}={value}" for name, value in options.items()),
             environment=",".join(f'{name}="{value}"' for name, value in environment.items()),
+            startsecs=self.startsecs,
             processes=self.processes,
             folder=folder,
             stopwaitsecs=self.stopwaitsecs,

@@ -85,5 +85,6 @@ def test_memory_limits_are_told_apart_by_how_a_worker_ends(
 
 @pytest.mark.parametrize("key", ["`memory_limit` in `config/horizon.php`", "`--memory` of `queue:work`", "`php.ini`"])
 def test_each_memory_limit_is_named_with_its_key(key: str) -> None:
-    """Case 55: who has workers that restart finds all three limits in one table."""
-    assert key in read("LaravelQueueNoWorkers").source.partition("### Three memory limits")[2]
+    """Case 55: who has workers that restart, or jobs that die, finds all three limits in one table."""
+    assert key in read("LaravelQueueNoWorkers").source.partition("### Three memory limits")[2].partition("\n## ")[0]
+    assert "(LaravelQueueNoWorkers.md#three-memory-limits)" in read("LaravelQueueOrphanedReservations").source
