@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
+from typing import Any
 
 import yaml
 
@@ -21,15 +22,15 @@ RULES = RUNBOOKS.with_name("alerts") / "laravel-queue.alerts.yml"
 
 
 @cache
-def expressions() -> dict[str, str]:
-    """The expression of each alert, by name."""
+def rules() -> dict[str, Any]:
+    """The rule of each alert, by name."""
     groups = yaml.safe_load(RULES.read_text("utf-8"))["groups"]
-    return {rule["alert"]: rule["expr"] for group in groups for rule in group["rules"]}
+    return {rule["alert"]: rule for group in groups for rule in group["rules"]}
 
 
 def holds(prometheus: Prometheus, alert: str) -> bool:
     """Whether the expression gives anything now, whatever its `for`."""
-    return bool(prometheus.query(expressions()[alert]))
+    return bool(prometheus.query(rules()[alert]["expr"]))
 
 
 @contextmanager
