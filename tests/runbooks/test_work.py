@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from random import Random
 from tempfile import gettempdir
+from typing import Any
 from urllib.request import urlopen
 
 import psycopg
@@ -48,8 +49,14 @@ def killed(going_on: Supervised, by: str = "", seconds: float = 5) -> None:
 
 def aged(going_on: Supervised, seconds: int) -> None:
     """Jobs that are held have been held for so much longer: nobody need wait for it."""
+    typed(going_on, f"UPDATE jobs SET reserved_at = reserved_at - {seconds} WHERE reserved_at IS NOT NULL")
+
+
+def typed(going_on: Supervised, statement: str) -> list[tuple[Any, ...]]:
+    """What a statement gives in the application's database, if anything."""
     with psycopg.connect(going_on.laravel.dsn) as connection:
-        connection.execute("UPDATE jobs SET reserved_at = reserved_at - %s WHERE reserved_at IS NOT NULL", [seconds])
+        cursor = connection.execute(statement.encode())
+        return cursor.fetchall() if cursor.description else []
 
 
 def metrics(going_on: Supervised) -> str:
@@ -92,12 +99,15 @@ def test_job_of_a_killed_worker_is_given_back(postgres18: Postgres) -> None:
 def test_rerun_is_told_from_a_double_run(postgres18: Postgres) -> None:
     """After the death of its worker and `retry_after` the job was started again, and everything points to the death."""
     with supervised(postgres18, MAIL) as going_on:
-        killed(going_on)
+        killed(going_on, seconds=20)  # so that its second run cannot be missed
         aged(going_on, 75)
         going_on.sees("LaravelQueueOrphanedReservations")
         aged(going_on, 20)
         until(lambda: "was handed out again" in going_on.stage.page, PATIENCE)
+        going_on.laravel.dispatch("mail", delay=600)  # stands for one that has killed three workers
+        typed(going_on, "UPDATE jobs SET attempts = 3, reserved_at = available_at - 680 WHERE reserved_at IS NULL")
         follow(read("LaravelQueueJobsRerun"), going_on.stage)
+        assert typed(going_on, "SELECT exception FROM failed_jobs") == [("taken out by hand",)]
 
 
 def test_expired_job_is_taken_once_workers_run(postgres18: Postgres) -> None:
@@ -115,16 +125,16 @@ def test_expired_job_is_taken_once_workers_run(postgres18: Postgres) -> None:
 def test_failed_jobs_are_found_and_tried_again(postgres18: Postgres, name: str) -> None:
     """Jobs fail for good; the page finds their class and exception, and puts them back."""
     with supervised(postgres18, replace(MAIL, options={"tries": 1})) as going_on:
-        going_on.laravel.dispatch("mail", mode="fail", **{"class": "SendInvoice"}, seconds=0)
+        going_on.laravel.dispatch("mail", mode="fail", class_="SendInvoice", seconds=0)
         until(lambda: "SendInvoice" in metrics(going_on), PATIENCE)  # a class is born at 0
-        going_on.laravel.dispatch("mail", n=40, mode="fail", **{"class": "SendInvoice"}, seconds=0)
+        going_on.laravel.dispatch("mail", n=40, mode="fail", class_="SendInvoice", seconds=0)
         follow(read(name), going_on.stage)
 
 
 def test_retry_storm_is_set_aside(postgres18: Postgres) -> None:
     """Over a hundred jobs wait for another try; set aside, they hold nobody up, and can be had back."""
     with supervised(postgres18, MAIL) as going_on:
-        going_on.laravel.dispatch("mail", n=120, mode="release:600", **{"class": "SyncInventory"}, seconds=0)
+        going_on.laravel.dispatch("mail", n=120, mode="release:600", class_="SyncInventory", seconds=0)
         going_on.sees("LaravelQueueRetryStorm")
         follow_until_resolved(read("LaravelQueueRetryStorm"), going_on.stage)
 
@@ -152,6 +162,6 @@ def test_long_jobs_are_seen_before_they_run_twice(postgres18: Postgres) -> None:
 def test_timeouts_are_put_in_order(postgres18: Postgres) -> None:
     """A class and a pool have timeouts over `retry_after`; the page finds both."""
     with supervised(postgres18, replace(MAIL, options={"timeout": 100})) as going_on:
-        going_on.laravel.dispatch("mail", n=4, **{"class": "ImportCsv"}, seconds=20)
+        going_on.laravel.dispatch("mail", n=4, class_="ImportCsv", seconds=20)
         until(lambda: going_on.stage.page.count("not below retry_after") == 2, PATIENCE)
         follow(read("LaravelQueueTimeoutExceedsRetryAfter"), going_on.stage)
