@@ -25,8 +25,8 @@ NEVER = 1e9  # seconds until the scaling does what the page is about to do
 
 
 @contextmanager
-def on_aws(name: str, step: float = NEVER) -> Iterator[Stage]:
-    """This incident of the demo, with the variables of every page that is about SQS or ECS."""
+def on_aws(name: str, tasks: int = 1, step: float = NEVER) -> Iterator[Stage]:
+    """This incident of the demo, with the variables of every page that is about SQS or ECS; `tasks` help."""
     plan = INCIDENTS[name].plan
     service = plan.services[0]
     with pytest.MonkeyPatch.context() as environment, Aws() as aws, FargateWorld(plan, aws, step=step) as world:
@@ -46,6 +46,8 @@ def on_aws(name: str, step: float = NEVER) -> Iterator[Stage]:
                     "DLQ_ARN": f"arn:aws:sqs:{REGION}:{ACCOUNT}:{service.dead_letter_queue}",
                     "CLUSTER": CLUSTER,
                     "SERVICE": service.name,
+                    "PREVIOUS": f"{service.name}:1",
+                    "TASKS": str(tasks),
                     "PATH": path,
                 },
                 watching,

@@ -30,6 +30,19 @@ class Account:
         self.scaling.register_scalable_target(
             **about(service), MinCapacity=min(service.tasks, 1), MaxCapacity=max(service.most_tasks, service.tasks, 1)
         )
+        queue = [{"Name": "QueueName", "Value": service.queue}]
+        metric = {"Namespace": "Custom/QueueWorker", "MetricName": "BacklogPerTask", "Dimensions": queue}
+        cooldown = {"ScaleInCooldown": 0 if service.scales_in else 300, "ScaleOutCooldown": 60}
+        self.scaling.put_scaling_policy(
+            **about(service),
+            PolicyName="backlog-per-task",
+            PolicyType="TargetTrackingScaling",
+            TargetTrackingScalingPolicyConfiguration=cooldown
+            | {
+                "TargetValue": service.acceptable,
+                "CustomizedMetricSpecification": metric | {"Statistic": "Average"},
+            },
+        )
 
     def scale_in_suspended(self, service: Service) -> bool:
         """Whether somebody has told the scaling to take no task away."""

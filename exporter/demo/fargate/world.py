@@ -13,10 +13,13 @@ from typing import Any
 
 import botocore.session
 
+from ..payload import payload
+from ..plan import Job
 from .account import Account
 from .aws import ACCOUNT, CREDENTIALS, REGION, Aws, EcsService
 from .plan import CLUSTER, Fargate, Service
 
+JOB = Job("App\\Notifications\\OrderShipped")
 POLL = 0.5  # seconds between two looks of an idle task
 TELL = 5.0  # seconds between two numbers for CloudWatch; AWS takes a minute
 LATE = 2.0  # seconds that they are about the past, as moto shows none of this second; AWS's are minutes late
@@ -99,7 +102,8 @@ class FargateWorld:
             number = self.chance.randrange(1 << 60)
             group = f"customer-{self.chance.randrange(service.groups)}"
             one = {"MessageGroupId": group, "MessageDeduplicationId": str(number)}
-        sent = self.sqs.send_message(QueueUrl=self.url(service.queue), MessageBody="{}", **one)
+        body = payload(JOB, service.queue, self.chance, int(at))
+        sent = self.sqs.send_message(QueueUrl=self.url(service.queue), MessageBody=body, **one)
         with self.lock:
             self.waiting[service.queue][sent["MessageId"]] = at
 
@@ -111,8 +115,10 @@ class FargateWorld:
     def burst(self, service: Service) -> None:
         """The application once more: many jobs at once, when all others are done."""
         while service.bursts and not self.stopping.wait(1.5 * self.step):
-            for _ in range(0 if self.waiting[service.queue] else service.bursts):
+            left = 0 if self.waiting[service.queue] else service.bursts
+            while left and not self.stopping.is_set():
                 self.send(service, self.wall())
+                left -= 1
 
     def keep(self, service: Service) -> None:
         """ECS: as many tasks as are desired. One that is too many ends after its job."""
