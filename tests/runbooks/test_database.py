@@ -72,14 +72,14 @@ def test_healthy_world_is_healthy_again(servers: Servers, name: str) -> None:
 
 
 def test_table_shrinks_while_workers_are_stopped(postgres18: Postgres) -> None:
-    """Case 4: hundreds of megabytes for a row; a vacuum leaves them there, and VACUUM FULL without workers does not."""
+    """Hundreds of megabytes for a row: a vacuum leaves them there, VACUUM FULL without workers does not."""
     with supervised(postgres18, Pool(processes=2)) as going_on, troubles.bloated(going_on.stage):
         follow_until_resolved(read("LaravelQueueTableBloated"), going_on.stage)
 
 
 @contextmanager
 def sale(server: Postgres) -> Iterator[Stage]:
-    """Case 1: somebody has raised the workers because of a backlog."""
+    """Somebody has raised the workers because of a backlog."""
     pool = Pool(processes=9, options={"sleep": 1})
     with supervised(server, pool, variables={"KEEP": "4"}) as going_on:
         until(lambda: "default 9" in going_on.stage.page)
@@ -87,13 +87,13 @@ def sale(server: Postgres) -> Iterator[Stage]:
 
 
 def test_fewer_workers_leave_connections_to_others(small_server: Postgres) -> None:
-    """Case 1: with the old number of workers the connections are below their limit again."""
+    """With the old number of workers the connections are below their limit again."""
     with sale(small_server) as stage, troubles.session(stage, "web", "laravel"):
         follow_until_resolved(read("LaravelQueueConnectionsHigh"), stage)
 
 
 def test_whoever_was_refused_gets_a_connection_again(small_server: Postgres) -> None:
-    """Case 1: a superuser still gets in where everybody else is refused, and can see whose they are."""
+    """A superuser still gets in where everybody else is refused, and can see whose they are."""
     with sale(small_server) as stage, troubles.no_connection_left(stage):
         follow_until_resolved(read("LaravelQueueConnectionsExhausted"), stage)
         with troubles.session(stage, "web", "laravel") as customer:
@@ -102,7 +102,7 @@ def test_whoever_was_refused_gets_a_connection_again(small_server: Postgres) -> 
 
 @contextmanager
 def without_skip_locked(servers: Servers) -> Iterator[Stage]:
-    """Trap 4: real workers who were told a version that cannot skip what is locked, where a commit takes a while."""
+    """Real workers who were told a version that cannot skip what is locked, where a commit takes a while."""
     pool, server = Pool(processes=6, environment={"DB_VERSION": "9.4"}), servers.for_(INCIDENTS["no-skip-locked"].plan)
     with supervised(server, pool, variables={"KEEP": "3"}) as going_on:
         going_on.laravel.dispatch(n=1, seconds=0.01, delay=3600)
@@ -112,18 +112,19 @@ def without_skip_locked(servers: Servers) -> Iterator[Stage]:
 
 
 def test_nobody_waits_for_a_lock(servers: Servers) -> None:
-    """Trap 4: a migration and workers without SKIP LOCKED are told apart by the same looks, each with its own cure."""
+    """A migration and workers without SKIP LOCKED are told apart by the same looks, each with its own cure."""
     page, kept = read("LaravelQueueLockWaits"), set[str]()
-    for trouble in (troubles.migration_left_open, troubles.migration_in_line):
-        with on_postgres(servers, HEALTHY, FAST) as stage, trouble(stage):
-            kept |= follow_until_resolved(page.without(WORKERS), stage)
+    with on_postgres(servers, HEALTHY, FAST) as stage:
+        for trouble in (troubles.migration_left_open, troubles.migration_in_line):
+            with trouble(stage):
+                kept |= follow_until_resolved(page.without(WORKERS), stage)
     with without_skip_locked(servers) as stage:
         kept |= follow_until_resolved(page.without(TABLE), stage)
     assert kept == promises(page)
 
 
 def test_pop_is_fast(servers: Servers) -> None:
-    """Traps 5, 6, 6b: what makes a pop slow is told apart by the same looks, and each has its own cure."""
+    """What makes a pop slow is told apart by the same looks, and each has its own cure."""
     page, kept = read("LaravelQueuePopSlow"), set[str]()
     for incident, cause in POPS.items():
         with on_postgres(servers, INCIDENTS[incident].plan, FAST, ALL) as stage:

@@ -12,8 +12,8 @@ from .test_pages import NAMES, section
 
 UNITS = {"m": "minute", "h": "hour"}
 IN_WORDS = {  # a limit of a rule, as people say it
-    "0.05": "5 %",
-    "0.25": "25 %",
+    "0.05": "5%",
+    "0.25": "25%",
     "1800": "30 minutes",
     "100000": "100 kB",
     "268435456": "256 MB",
@@ -22,7 +22,7 @@ IN_WORDS = {  # a limit of a rule, as people say it
 
 def meaning(name: str) -> str:
     """What a page says of its rule, as one line, with numbers as they are in a rule."""
-    return re.sub(r"(?<=\d),(?=\d{3})", "", " ".join(section(read(name), "Meaning").split()))
+    return re.sub(r"(?<=\d),(?=\d{3})|(?<=\d) (?=%)", "", " ".join(section(read(name), "Meaning").split()))
 
 
 def test_each_alert_has_a_page_and_each_page_an_alert() -> None:
