@@ -34,7 +34,8 @@ def flash_sale(postgres: Postgres) -> Iterator[Supervised]:
     ):
         for _ in range(SHOPPERS):
             shop.enter_context(psycopg.connect(now.laravel.dsn, application_name="web"))
-        now.laravel.dispatch(n=700, seconds=0.5, _class="SyncInventory")
+        for _ in range(2):
+            now.laravel.dispatch(n=500, seconds=1, _class="SyncInventory")
         now.laravel.start_dispatching(n=1000, rate=2, _class="SendInvoice")
         now.laravel.dispatch(n=5, conn="redis")
         now.sees("LaravelQueueWaitTooLong")
@@ -79,7 +80,7 @@ def starvation(postgres: Postgres) -> Iterator[Supervised]:
     shared = Pool("shared", ("high", "default"))
     with supervised(postgres, shared, queues=LATE, variables={"QUEUE": "default"}) as now:
         now.laravel.dispatch("high", n=8, seconds=0.4, _class="SyncInventory")
-        now.laravel.start_dispatching("high", n=1000, rate=5, seconds=0.4, _class="SyncInventory")
+        now.laravel.start_dispatching("high", n=2000, rate=12, seconds=0.4, _class="SyncInventory")
         now.laravel.dispatch(n=40, _class="SendInvoice", seconds=0.05)
         now.sees("LaravelQueueWaitTooLong")
         yield now
