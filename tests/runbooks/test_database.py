@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
 from exporter.demo.incidents import HEALTHY, INCIDENTS
+from exporter.demo.incidents.traps import SLOW_COMMITS
 from exporter.demo.postgres import Postgres
 
 from ..demo.rehearsal import Servers
@@ -27,6 +29,8 @@ SELECT queue, 0, NULL, created_at, created_at, payload FROM jobs, generate_serie
 FAST = 1.0  # seconds between two polls
 ALL = 1.0  # of the database's time: what is dear may be asked again at once, so that one sees that it is cured
 ROOM = {"max_connections": "16"}  # of which three are kept for a superuser
+
+SLOW = replace(HEALTHY, server=SLOW_COMMITS | {"commit_delay": "100000"})  # microseconds
 
 BY_HAND = {  # the page, and what is done to a healthy world
     "LaravelQueueAutovacuumNotRunning": troubles.never_vacuumed,
@@ -103,11 +107,12 @@ def test_whoever_was_refused_gets_a_connection_again(small_server: Postgres) -> 
 @contextmanager
 def without_skip_locked(servers: Servers) -> Iterator[Stage]:
     """Real workers who were told a version that cannot skip what is locked, where a commit takes a while."""
-    pool, server = Pool(processes=6, environment={"DB_VERSION": "9.4"}), servers.for_(INCIDENTS["no-skip-locked"].plan)
-    with supervised(server, pool, variables={"KEEP": "3"}) as going_on:
+    pool = Pool(processes=10, environment={"DB_VERSION": "9.4"})
+    with supervised(servers.for_(SLOW), pool, variables={"KEEP": "6"}) as going_on:
         going_on.laravel.dispatch(n=1, seconds=0.01, delay=3600)
         with troubles.session(going_on.stage, "artisan") as artisan:
             artisan.execute(COPIES)
+        going_on.sees("LaravelQueueLockWaits")
         yield going_on.stage
 
 
