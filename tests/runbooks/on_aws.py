@@ -35,7 +35,7 @@ def on_aws(name: str, tasks: int = 1, step: float = NEVER) -> Iterator[Stage]:
         world.fill()
         world.start()
         watching = app.build(config.parse({"connections": connections(plan, aws.url, 1)}))
-        with _aws(aws.url) as path, serving(watching) as address:
+        with _aws(aws.url) as tools, serving(watching) as address:
             yield Stage(
                 {
                     "EXPORTER": address,
@@ -48,7 +48,8 @@ def on_aws(name: str, tasks: int = 1, step: float = NEVER) -> Iterator[Stage]:
                     "SERVICE": service.name,
                     "PREVIOUS": f"{service.name}:1",
                     "TASKS": str(tasks),
-                    "PATH": path,
+                    "PATH": f"{tools}:{os.environ['PATH']}",
+                    "TMPDIR": tools,  # what a page writes is gone with the stage
                 },
                 watching,
             )
@@ -56,12 +57,12 @@ def on_aws(name: str, tasks: int = 1, step: float = NEVER) -> Iterator[Stage]:
 
 @contextmanager
 def _aws(url: str) -> Iterator[str]:
-    """The PATH on which `aws` asks the services at this URL."""
+    """A folder with an `aws` that asks the services at this URL."""
     folder = Path(tempfile.mkdtemp(prefix="queue-exporter-aws-"))
     tool = folder / "aws"
     tool.write_text(f'#!/bin/sh\nexec {DEBIAN} --endpoint-url {url} --no-cli-pager "$@"\n')
     tool.chmod(0o755)
     try:
-        yield f"{folder}:{os.environ['PATH']}"
+        yield str(folder)
     finally:
         shutil.rmtree(folder)

@@ -86,7 +86,11 @@ def on_redis(name: str, queue: str = "default") -> Iterator[Stage]:
             watching = app.build(settings(server.url(), queues=queues, **watched))
             with HorizonWorld(plan, server.port, now=Directed(folder).now), serving(watching) as address:
                 variables = {"EXPORTER": address, "REDIS": server.url(), "PREFIX": PREFIX, "HORIZON": HORIZON}
-                yield Stage(variables | {"QUEUE": queue, "APP": str(folder), "MORE": "64mb", "PATH": path}, watching)
+                yield Stage(
+                    variables
+                    | {"QUEUE": queue, "APP": str(folder), "MORE": "64mb", "PATH": path, "TMPDIR": str(folder)},
+                    watching,
+                )
     finally:
         shutil.rmtree(folder)
 
