@@ -117,8 +117,8 @@ class Poller:
         turn.costs.append(turn.took)
         notes = [result for result in results if isinstance(result, Note)]
         parts = [result for result in results if isinstance(result, SourceError)]
-        failures = tuple(dict.fromkeys(self.hide(f"{part.reason}: {part}") for part in parts))
-        texts = tuple(dict.fromkeys(self.hide(note.text) for note in notes))
+        failures = tuple(dict.fromkeys(self._said(f"{part.reason}: {part}") for part in parts))
+        texts = tuple(dict.fromkeys(self._said(note.text) for note in notes))
         withheld = any(note.withholds for note in notes)
         was, interval = turn.state, self._interval(turn)
         turn.due = began + interval

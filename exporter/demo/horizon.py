@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from random import Random
 from threading import Event, Thread
@@ -31,12 +32,13 @@ class HorizonWorld:
         port: int,
         wall: Callable[[], float] = time.time,
         chance: Random | None = None,
+        now: Callable[[Horizon], Horizon] = lambda plan: plan,
     ) -> None:
-        self.plan, self.wall = plan, wall
+        self.plan, self.wall, self.now = plan, wall, now  # how the plan is now: somebody may do something about it
         self.chance = chance or Random()  # noqa: S311  # luck, not secrets
         self.client: Any = redis.Redis(port=port)
         self.stopping = Event()
-        self.busy: dict[str, list[tuple[float, str]]] = {queue: [] for queue in plan.workers}  # until when, with what
+        self.busy = defaultdict[str, list[tuple[float, str]]](list)  # by queue: until when, with what
         self.thread = Thread(target=self._run, daemon=True)
 
     def __enter__(self) -> HorizonWorld:
@@ -67,7 +69,7 @@ class HorizonWorld:
     def _run(self) -> None:
         snapshot_at = self.wall() + SNAPSHOT
         while not self.stopping.wait(TICK):
-            now = self.wall()
+            now, self.plan = self.wall(), self.now(self.plan)
             for queue, rate in self.plan.per_second.items():
                 if self.chance.random() < rate * TICK:
                     self._push(queue, now)

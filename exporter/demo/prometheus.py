@@ -11,10 +11,11 @@ from pathlib import Path
 from .daemon import free_port
 
 STOPPING = 5.0  # seconds
+JOB = "laravel-queue-exporter"  # as in all rules and examples
 CONFIG = """\
 global: {{scrape_interval: {interval}s}}
 scrape_configs:
-  - job_name: laravel-queue-exporter
+  - job_name: {job}
     static_configs: [{{targets: ["{target}"]}}]
 """
 
@@ -22,12 +23,12 @@ scrape_configs:
 class Prometheus:
     """One server, in a temporary folder. A context manager: leaves no process and no file behind."""
 
-    def __init__(self, program: str, target: str, interval: int) -> None:
+    def __init__(self, program: str, target: str, interval: int, job: str = JOB) -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="queue-exporter-prometheus-", ignore_cleanup_errors=True)
         self.listen = f"127.0.0.1:{free_port()}"
         folder = Path(self.folder.name)
         config = folder / "prometheus.yml"
-        config.write_text(CONFIG.format(target=target, interval=interval))
+        config.write_text(CONFIG.format(target=target, interval=interval, job=job))
         command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(

@@ -185,7 +185,7 @@ def watched(plan: Plan, dsn: str, redis_port: int | None = None) -> dict[str, An
         "prefix": PREFIX,
         "interval": INTERVAL,
         "target_wait": plan.target_wait,
-        "queues": dict.fromkeys((*plan.horizon.workers, *plan.horizon.due)),
+        "queues": dict.fromkeys((*plan.horizon.per_second, *plan.horizon.due)),
         "horizon": {"prefix": HORIZON},
     }
     return {"database": database} | ({"redis": redis} if redis_port else {})

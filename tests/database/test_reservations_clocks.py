@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 
 import psycopg
 import pytest
 
 from exporter.app import App
-from exporter.demo.postgres import Postgres
 from exporter.queues import EARLIEST
 from exporter.sources.database.session import Session
 from exporter.status import report
 
-from ..conftest import debian_postgres, new_database
+from ..clock.stepped import Stepped, stepped_postgres
+from ..conftest import new_database
 from ..world import HandClock, create_jobs, poll, state, value, watched
 from .holding import Db, grow_older, hand_out_again, hold, lead, repeated
 
@@ -186,35 +183,11 @@ def test_polls_that_failed_claim_no_more(dsn: str, db: Db, hand: HandClock, late
     db.execute(f"DROP OWNED BY {role}; DROP ROLE {role}".encode())
 
 
-class Stepped:
-    """A PostgreSQL whose clock can be set while it runs."""
-
-    def __init__(self, server: Postgres, file: Path) -> None:
-        self.server, self.file = server, file
-
-    def set_clock(self, seconds: int) -> None:
-        """So many seconds ahead of the real time, or behind."""
-        self.file.write_text(f"{seconds:+d}\n")
-
-
 @pytest.fixture(scope="module")
 def stepped() -> Iterator[Stepped]:
     """Debian's PostgreSQL behind libfaketime."""
-    (library,) = Path("/usr/lib").glob("*/faketime/libfaketimeMT.so.1")
-    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        os.chmod(folder, 0o755)
-        file = Path(folder) / "offset"
-        file.write_text("+0\n")
-        for name, setting in {
-            "LD_PRELOAD": str(library),
-            "FAKETIME_TIMESTAMP_FILE": str(file),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }.items():
-            patch.setenv(name, setting)
-        with Postgres(debian_postgres()) as server:
-            patch.undo()
-            yield Stepped(server, file)
+    with stepped_postgres() as server:
+        yield server
 
 
 @pytest.mark.parametrize("step", [-100, -10, 10, 100])

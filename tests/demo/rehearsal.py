@@ -130,10 +130,12 @@ class Rehearsal:
 
 
 @contextmanager
-def rehearsal(server: Postgres, plan: Plan) -> Iterator[Rehearsal]:
-    """Bring the plan to life on this server; afterwards nothing of it is left there."""
+def rehearsal(server: Postgres, plan: Plan, interval: float = run.INTERVAL) -> Iterator[Rehearsal]:
+    """Bring the plan to life on this server, watched every `interval` seconds; afterwards nothing of it is left."""
     world = World(plan, server.dsn(run.APPLICATION, run.APPLICATION))
-    settings = config.parse({"connections": run.watched(plan, server.dsn(run.APPLICATION, run.EXPORTER))})
+    connections = run.watched(plan, server.dsn(run.APPLICATION, run.EXPORTER))
+    connections["database"]["interval"] = interval
+    settings = config.parse({"connections": connections})
     watching = run.exporter(settings)
     try:
         with world:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 
 import botocore.session
 import pytest
@@ -15,6 +16,7 @@ from botocore.config import Config
 
 from exporter import app, config
 from exporter.app import App
+from exporter.demo.fargate.account import about
 from exporter.demo.fargate.aws import ACCOUNT, CREDENTIALS, REGION, Aws
 from exporter.demo.fargate.incidents import HEALTHY, INCIDENTS
 from exporter.demo.fargate.plan import CLUSTER, Fargate
@@ -144,6 +146,49 @@ def test_workers_may_all_receive_at_once() -> None:
             sqs.send_message_batch(QueueUrl=url, Entries=entries)
         with ThreadPoolExecutor(8) as tasks:
             list(tasks.map(lambda _: sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10), range(160)))
+
+
+def test_more_tasks_than_groups(rehearse: Rehearse) -> None:
+    """Two groups keep two tasks busy; six more have no job, and taking them away costs nobody anything."""
+    with rehearse(INCIDENTS["more-tasks-than-groups"].plan) as (world, watching):
+        until(lambda: over(watching) and value(watching, "ecs_idle_tasks", connection="sqs", queue=QUEUE) == 6, WITHIN)
+        assert shown(watching, "jobs", state="reserved") <= 2
+        world.aws.ecs.services[CLUSTER, "notifications-worker"].desired = 2
+        until(lambda: not any("without a job" in said for said in over(watching).get(f"sqs/{QUEUE}", [])), WITHIN)
+
+
+def test_redelivery(rehearse: Rehearse) -> None:
+    """The timeout of the workers is not below the queue's VisibilityTimeout: seen before any job ran twice."""
+    with rehearse(INCIDENTS["redelivery"].plan) as (_, watching):
+        said = over(watching)[f"sqs/notifications-worker/{QUEUE}"]
+        assert said == ["the workers' timeout 1m, not below retry_after 30s"]
+
+
+def test_flapping(rehearse: Rehearse) -> None:
+    """The tasks go up and down, until somebody forbids the scaling to take any away."""
+    service = replace(INCIDENTS["flapping"].plan.services[0], bursts=40)
+    with rehearse(Fargate((service,))) as (world, _):
+        ecs = world.aws.ecs.services[CLUSTER, service.name]
+        until(lambda: ecs.desired > 1, WITHIN)
+        until(lambda: ecs.desired == 1, WITHIN)
+        suspended = {"DynamicScalingInSuspended": True}
+        world.account.scaling.register_scalable_target(**about(service), SuspendedState=suspended)
+        until(lambda: ecs.desired > 1 and world.waiting[QUEUE], WITHIN)
+        until(lambda: not world.waiting[QUEUE], WITHIN)
+        until(lambda: world.waiting[QUEUE], WITHIN)  # longer than a step of the scaling
+        assert ecs.desired > 1
+
+
+def test_tasks_missing(rehearse: Rehearse) -> None:
+    """Two tasks do not come up and ECS says why; with the task definition from before they do."""
+    with rehearse(INCIDENTS["tasks-missing"].plan) as (world, watching):
+        ecs = world.aws.ecs.services[CLUSTER, "notifications-worker"]
+        until(lambda: ecs.stopped.startswith("CannotPullContainerError"), WITHIN)
+        over(watching)
+        assert (shown(watching, "ecs_running_tasks"), shown(watching, "ecs_desired_tasks")) == (2, 4)
+        ecs.definition = "notifications-worker:1"
+        until(lambda: ecs.running == 4, WITHIN)
+        assert not ecs.stopped
 
 
 @pytest.mark.parametrize("name", INCIDENTS)

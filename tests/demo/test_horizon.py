@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -21,12 +22,12 @@ from .rehearsal import quoted
 
 
 @contextmanager
-def rehearsed(plan: Horizon) -> Iterator[App]:
+def rehearsed(plan: Horizon, now: Callable[[Horizon], Horizon] = lambda plan: plan) -> Iterator[App]:
     """The world of this plan, and an exporter that watches it."""
-    queues = dict.fromkeys((*plan.workers, *plan.due))
+    queues = dict.fromkeys((*plan.per_second, *plan.due))
     with (
         Redis(plan.server) as server,
-        HorizonWorld(plan, server.port),
+        HorizonWorld(plan, server.port, now=now),
         watched(server.url(), horizon={"prefix": HORIZON}, queues=queues, target_wait="1m", prefix=PREFIX) as app,
     ):
         yield app
@@ -80,6 +81,20 @@ def test_overdue() -> None:
         assert "redis/exports 40 jobs due and not moved: no worker has looked at this queue" in said
         assert "redis/exports Horizon runs no worker for this queue" in said
         assert "redis/default Horizon" not in said
+
+
+def test_no_processes() -> None:
+    """Jobs pile up in the queue that no supervisor lists, and in no other; once one lists it, they are done."""
+    listed = ["default", "mails"]
+    plan = INCIDENTS["no-processes"].plan.horizon
+    with rehearsed(plan, lambda plan: replace(plan, workers=dict.fromkeys(listed, 2))) as app:
+        until(lambda: after(app, "jobs", queue="exports", state="ready") >= 2)
+        assert "redis/exports Horizon runs no worker for this queue" in report(app)
+        assert "redis/default Horizon" not in report(app)
+        listed.append("exports")
+        until(lambda: after(app, "horizon_processes", queue="exports") == 2)
+        until(lambda: after(app, "jobs", queue="exports", state="reserved"))
+        assert "OVER ITS LIMIT" not in report(app)
 
 
 def test_redis_memory() -> None:

@@ -42,11 +42,11 @@ class Found(NamedTuple):
 class Prometheus(prometheus.Prometheus):
     """Debian's Prometheus, scraping one target each second."""
 
-    def __init__(self, target: str) -> None:
+    def __init__(self, target: str, job: str = prometheus.JOB) -> None:
         program = prometheus.found()
         if program is None:
             pytest.fail("Debian's prometheus is missing: `make services` installs it")
-        super().__init__(program, target, SCRAPE_INTERVAL)
+        super().__init__(program, target, SCRAPE_INTERVAL, job)
 
     def __enter__(self) -> Prometheus:
         return self

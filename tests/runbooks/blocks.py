@@ -2,19 +2,21 @@
 What a runbook is made of, as a test sees it: headings, and blocks to run with what they print.
 
 The first word after the fence is the language: `sh`, `sql` (psql runs it), `redis` (redis-cli does), and `text` for
-what the block above it prints. A second word says more: `sh set` names the variables that a reader sets once;
-`cure` marks what ends the incident; `not-run:` and a reason marks what cannot be run here.
+what the block above it prints; several of these are what it prints in one case or the other. A second word says more:
+`sh set` names the variables that a reader sets once; `cure` marks what ends the incident; `not-run:` and a reason marks
+what cannot be run here.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
+from itertools import pairwise, takewhile
 from pathlib import Path
 
 from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 RUNBOOKS = Path(__file__).parents[2] / "runbooks"
 LANGUAGES = {"sh", "sql", "redis"}
@@ -28,8 +30,9 @@ class Block:
     language: str
     note: str  # `set`, `cure`, `not-run: …` or nothing
     source: str
-    prints: str  # "" if the page promises nothing
+    prints: tuple[str, ...]  # what the page promises: one of these, as the incident may have several causes
     line: int
+    under: str  # the heading above it
 
     @property
     def excused(self) -> str:
@@ -46,6 +49,11 @@ class Page:
     headings: tuple[tuple[str, str], ...]  # (`h1` to `h6`, text)
     blocks: tuple[Block, ...]
 
+    def without(self, *headings: str) -> Page:
+        """The page for a reader whom it does not send to what stands under these headings."""
+        assert set(headings) <= {text for _, text in self.headings}, f"{self.name} has no such heading: {headings}"
+        return replace(self, blocks=tuple(block for block in self.blocks if block.under not in headings))
+
     def variables(self) -> set[str]:
         """What the reader is asked to set once."""
         return {
@@ -61,15 +69,19 @@ def read(name: str) -> Page:
     source = (RUNBOOKS / f"{name}.md").read_text("utf-8")
     tokens = MarkdownIt("commonmark").enable("table").parse(source)
     headings = tuple((token.tag, text.content) for token, text in pairwise(tokens) if token.type == "heading_open")
-    fences = [(t.info.strip(), t.content, t.map[0] + 1 if t.map else 0) for t in tokens if t.type == "fence"]
-    return Page(name, source, headings, tuple(_blocks(fences)))
+    return Page(name, source, headings, tuple(_blocks(tokens)))
 
 
-def _blocks(fences: list[tuple[str, str, int]]) -> Iterator[Block]:
-    for (info, content, line), after in zip(fences, [*fences[1:], ("", "", 0)], strict=True):
-        language, _, note = info.partition(" ")
+def _blocks(tokens: list[Token]) -> Iterator[Block]:
+    fences = [token for token in tokens if token.type == "fence"]
+    for at, fence in enumerate(fences):
+        language, _, note = fence.info.strip().partition(" ")
         if language != "text":
-            yield Block(language, note.strip(), content, after[1] if after[0] == "text" else "", line)
+            after = takewhile(lambda token: token.info.strip() == "text", fences[at + 1 :])
+            (line, _), above = fence.map or (0, 0), tokens[: tokens.index(fence)]
+            under = [text.content for token, text in pairwise(above) if token.type == "heading_open"]
+            prints = tuple(token.content for token in after)
+            yield Block(language, note.strip(), fence.content, prints, line + 1, under[-1])
 
 
 def shape(line: str) -> str:
@@ -77,7 +89,12 @@ def shape(line: str) -> str:
     return re.sub(r"[\s|+-]+", " ", re.sub(r"(#\s*)+", "# ", NUMBER.sub("# ", line))).strip()
 
 
-def missing(promised: str, printed: str) -> list[str]:
-    """The promised lines whose shape is nowhere in what was printed. `…` stands for lines that may or may not come."""
-    shapes = {shape(line) for line in printed.splitlines()}
-    return [line for line in promised.splitlines() if shape(line) not in shapes | {"", "…"}]
+def missing(promises: tuple[str, ...], printed: str) -> list[str]:
+    """
+    The promised lines whose shape is nowhere in what was printed. `…` stands for lines that may or may not come.
+
+    Of several promises one has to be kept: it is the one of which the fewest lines are missing.
+    """
+    shapes = {shape(line) for line in printed.splitlines()} | {"", "…"}
+    broken = [[line for line in promised.splitlines() if shape(line) not in shapes] for promised in promises]
+    return min(broken, key=len, default=[])

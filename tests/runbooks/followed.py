@@ -9,23 +9,26 @@ from .stage import Stage
 ENDING = 30.0  # seconds until the status page shows that a cure helped
 
 
-def follow(page: Page, stage: Stage) -> None:
+def follow(page: Page, stage: Stage) -> set[str]:
     """
     Run every block that is not excused; whoever looks once more after a moment sees what was promised.
 
-    If the status page named the alert before, a page with a cure must end that.
+    If the status page named the alert before, a page with a cure must end that. Returns the promises that were kept.
     """
     variables = page.variables()
     assert variables <= set(stage.variables), f"{page.name}: nobody knows {variables - set(stage.variables)}"
     told = page.name in stage.page
+    kept = set[str]()
     for block in page.blocks:
         if block.note != "set" and not block.excused:
-            _run(page, block, stage)
+            last = _run(page, block, stage)
+            kept |= {promised for promised in block.prints if not missing((promised,), last)}
     if told and any(block.note == "cure" for block in page.blocks):
         until(lambda: page.name not in stage.page, ENDING)
+    return kept
 
 
-def _run(page: Page, block: Block, stage: Stage) -> None:
+def _run(page: Page, block: Block, stage: Stage) -> str:
     where = f"runbooks/{page.name}.md:{block.line}"
     last = ""
 
@@ -39,3 +42,4 @@ def _run(page: Page, block: Block, stage: Stage) -> None:
         until(printed, ENDING)
     except AssertionError as error:
         raise AssertionError(f"{where}: not printed: {missing(block.prints, last)}\nbut\n{last}\n{error}") from None
+    return last

@@ -6,7 +6,7 @@ import os
 import subprocess
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event, Thread
 
@@ -23,7 +23,7 @@ from exporter.status import report
 from exporter.terminal import text
 from exporter.web import Gate, WebConfig
 
-from ..demo.rehearsal import Servers, rehearsal
+from ..demo.rehearsal import Rehearsal, Servers, rehearsal
 from ..laravel.laravel import APP
 from ..patience import until
 from .blocks import Block
@@ -84,19 +84,39 @@ def serving(watching: App) -> Iterator[str]:
 
 
 @contextmanager
-def on_postgres(servers: Servers, plan: Plan) -> Iterator[Stage]:
-    """This world of the demo, with the variables of every page that is about PostgreSQL."""
-    with rehearsal(servers.for_(plan), plan) as now, serving(now.watching) as address:
-        database = conninfo_to_dict(now.server.dsn(run.APPLICATION))
-        where = {"HOST": str(database["host"]), "PORT": str(database["port"]), "DATABASE": str(database["dbname"])}
-        yield Stage(
-            {"EXPORTER": address, "TABLE": "jobs", "RETRY_AFTER": str(plan.retry_after), "QUEUE": "default"}
-            | {f"PG{name}": value for name, value in where.items()}
-            | {"PGUSER": "postgres", "PGOPTIONS": READ_ONLY, "OLDER_THAN": "1 second"}
-            | {f"DB_{name}": value for name, value in where.items()}
-            | {"DB_USERNAME": "laravel", "CACHE_DRIVER": "database", "CACHE_PATH": str(Path("/nonexistent"))},
-            now.watching,
-        )
+def on_postgres(
+    servers: Servers, plan: Plan, interval: float = run.INTERVAL, duty: float = run.DUTY
+) -> Iterator[Stage]:
+    """
+    This world of the demo, with the variables of every page that is about PostgreSQL.
+
+    The exporter asks every `interval` seconds, and less often if that takes more than `duty` of the database's time.
+    """
+    with rehearsal(servers.for_(plan), plan, interval) as now:
+        for poller in now.watching.pollers:
+            poller.source = replace(poller.source, duty=duty)
+        with serving(now.watching) as address:
+            yield _stage(now, plan, address)
+
+
+def _stage(now: Rehearsal, plan: Plan, address: str) -> Stage:
+    database = conninfo_to_dict(now.server.dsn(run.APPLICATION))
+    where = {"HOST": str(database["host"]), "PORT": str(database["port"]), "DATABASE": str(database["dbname"])}
+    return Stage(
+        {
+            "EXPORTER": address,
+            "TABLE": "jobs",
+            "RETRY_AFTER": str(plan.retry_after),
+            "QUEUE": "default",
+            "OTHER_QUEUE": "imports",
+        }
+        | {"POOL": "default", "KEEP": "2", "SUPERVISOR": "/etc/supervisor/conf.d"}  # nobody supervises its workers
+        | {f"PG{name}": value for name, value in where.items()}
+        | {"PGUSER": "postgres", "PGOPTIONS": READ_ONLY, "OLDER_THAN": "1 second"}
+        | {f"DB_{name}": value for name, value in where.items()}
+        | {"DB_USERNAME": "laravel", "CACHE_DRIVER": "database", "CACHE_PATH": str(Path("/nonexistent"))},
+        now.watching,
+    )
 
 
 @contextmanager

@@ -28,6 +28,9 @@ class Service:
     timeout: int = 60  # --timeout
     visibility_timeout: int = 90
     most_tasks: int = 0  # up to so many are added where the backlog per task asks for it; 0 for no scaling
+    scales_in: bool = False  # whether all tasks but one are taken away as soon as nothing waits
+    bursts: int = 0  # jobs that arrive together, some time after all others are done
+    missing: int = 0  # tasks that ECS should run as well, and cannot start
 
     @property
     def fifo(self) -> bool:
@@ -44,6 +47,11 @@ class Service:
     def name(self) -> str:
         """The ECS service's."""
         return f"{self.queue.partition('.')[0]}-worker"
+
+    @property
+    def deployed(self) -> str:
+        """The task definition that was deployed last. What came before it (`:1`) neither fails nor is missing."""
+        return f"{self.name}:2"
 
     @property
     def acceptable(self) -> float:

@@ -13,13 +13,18 @@ from typing import Any
 
 import botocore.session
 
+from ..payload import payload
+from ..plan import Job
+from .account import Account
 from .aws import ACCOUNT, CREDENTIALS, REGION, Aws, EcsService
 from .plan import CLUSTER, Fargate, Service
 
+JOB = Job("App\\Notifications\\OrderShipped")
 POLL = 0.5  # seconds between two looks of an idle task
 TELL = 5.0  # seconds between two numbers for CloudWatch; AWS takes a minute
 LATE = 2.0  # seconds that they are about the past, as moto shows none of this second; AWS's are minutes late
 SCALE = 10.0  # seconds between two steps of the scaling; AWS takes a minute
+PULL = "CannotPullContainerError: failed to resolve ref registry.internal/worker:1.8.0: not found"
 ENDING = 3.0  # seconds that a thread may take to end
 SENT, DELETED = "NumberOfMessagesSent", "NumberOfMessagesDeleted"
 TRIES = "ApproximateReceiveCount"
@@ -36,6 +41,7 @@ class FargateWorld:
         self.sqs, self.cloudwatch = (
             session.create_client(service, REGION, endpoint_url=aws.url) for service in ("sqs", "cloudwatch")
         )
+        self.account = Account(session, aws.url)
         self.stopping = Event()
         self.threads: list[Thread] = []
         self.lock = Lock()
@@ -67,21 +73,23 @@ class FargateWorld:
         redrive = {"deadLetterTargetArn": arn, "maxReceiveCount": service.max_receives}
         settings = {"VisibilityTimeout": str(service.visibility_timeout), "RedrivePolicy": json.dumps(redrive)}
         self.sqs.create_queue(QueueName=service.queue, Attributes=fifo | settings)
-        self.aws.ecs.services[CLUSTER, service.name] = EcsService(service.tasks, service.tasks)
+        self.account.deploy(service)
+        self.aws.ecs.services[CLUSTER, service.name] = EcsService(
+            service.tasks, service.tasks + service.missing, definition=service.deployed
+        )
         self.waiting[service.queue] = {}
 
     def start(self) -> None:
         """The application, the tasks, CloudWatch's numbers and the scaling, a thread each."""
         for service in self.plan.services:
-            for _ in range(service.tasks):
-                self.run(self.work, service)
-            self.run(self.arrive, service)
-            self.run(self.observe, service)
-            self.run(self.scale, service)
+            for number in range(service.tasks):
+                self.run(self.work, service, number)
+            for what in (self.keep, self.arrive, self.burst, self.observe, self.scale):
+                self.run(what, service)
 
-    def run(self, what: Callable[[Service], None], service: Service) -> None:
+    def run(self, what: Callable[..., None], *about: object) -> None:
         """Do this in a thread of its own."""
-        thread = Thread(target=what, args=(service,), daemon=True)
+        thread = Thread(target=what, args=about, daemon=True)
         self.threads.append(thread)
         thread.start()
 
@@ -96,7 +104,8 @@ class FargateWorld:
             number = self.chance.randrange(1 << 60)
             group = f"customer-{self.chance.randrange(service.groups)}"
             one = {"MessageGroupId": group, "MessageDeduplicationId": str(number)}
-        sent = self.sqs.send_message(QueueUrl=self.url(service.queue), MessageBody="{}", **one)
+        body = payload(JOB, service.queue, self.chance, int(at))
+        sent = self.sqs.send_message(QueueUrl=self.url(service.queue), MessageBody=body, **one)
         with self.lock:
             self.waiting[service.queue][sent["MessageId"]] = at
             self.counted[service.queue, SENT] += 1
@@ -106,17 +115,35 @@ class FargateWorld:
         while service.per_second and not self.stopping.wait(self.chance.expovariate(service.per_second)):
             self.send(service, self.wall())
 
-    def work(self, service: Service) -> None:
+    def burst(self, service: Service) -> None:
+        """The application once more: many jobs at once, when all others are done."""
+        while service.bursts and not self.stopping.wait(1.5 * self.step):
+            left = 0 if self.waiting[service.queue] else service.bursts
+            while left and not self.stopping.is_set():
+                self.send(service, self.wall())
+                left -= 1
+
+    def keep(self, service: Service) -> None:
+        """ECS: as many tasks as are desired. One that is too many ends after its job."""
+        ecs = self.aws.ecs.services[CLUSTER, service.name]
+        while not self.stopping.wait(POLL):
+            ecs.stopped = PULL if service.missing and ecs.definition == service.deployed else ""
+            while ecs.running < ecs.desired and not ecs.stopped:
+                ecs.running += 1
+                self.run(self.work, service, ecs.running - 1)
+            ecs.running = min(ecs.running, ecs.desired)
+
+    def work(self, service: Service, number: int) -> None:
         """One task: a job after the other."""
-        url = self.url(service.queue)
-        while not self.stopping.is_set():
+        url, ecs = self.url(service.queue), self.aws.ecs.services[CLUSTER, service.name]
+        while not self.stopping.is_set() and number < ecs.running:
             found = self.sqs.receive_message(QueueUrl=url, AttributeNames=[TRIES]).get("Messages", [])
             if not found:
                 self.stopping.wait(POLL)
             for message in found:
                 self.stopping.wait(service.seconds)
                 receipt = {"QueueUrl": url, "ReceiptHandle": message["ReceiptHandle"]}
-                if self.chance.random() < service.fails:
+                if self.chance.random() < service.fails and ecs.definition == service.deployed:
                     if int(message["Attributes"][TRIES]) >= service.max_receives:  # SQS puts it aside now
                         self.forget(service, message)
                     self.sqs.change_message_visibility(**receipt, VisibilityTimeout=0)
@@ -152,13 +179,14 @@ class FargateWorld:
 
     def scale(self, service: Service) -> None:
         """Target tracking in small: one task more while the backlog per task is above what is acceptable."""
-        running = self.aws.ecs.services[CLUSTER, service.name]
+        ecs = self.aws.ecs.services[CLUSTER, service.name]
         while service.most_tasks and not self.stopping.wait(self.step):
             ready = int(
                 self.sqs.get_queue_attributes(
                     QueueUrl=self.url(service.queue), AttributeNames=["ApproximateNumberOfMessages"]
                 )["Attributes"]["ApproximateNumberOfMessages"]
             )
-            if ready / max(running.running, 1) > service.acceptable and running.running < service.most_tasks:
-                running.desired = running.running = running.running + 1
-                self.run(self.work, service)
+            if ready / max(ecs.running, 1) > service.acceptable and ecs.desired < service.most_tasks:
+                ecs.desired += 1
+            elif service.scales_in and not ready and not self.account.scale_in_suspended(service):
+                ecs.desired = 1

@@ -7,6 +7,8 @@ from dataclasses import replace
 from ..plan import Horizon
 from .healthy import HEALTHY, Incident
 
+WITH_EXPORTS = {"default": 4.0, "mails": 2.0, "exports": 1.0}
+
 INCIDENTS = {
     "horizon-down": Incident(
         "Horizon was killed. Its dashboard is silent with it, and its sorted set still names the dead master.",
@@ -23,6 +25,14 @@ INCIDENTS = {
             'SOURCES, redis/horizon: "paused in Horizon: web-1-Qx7t"',
         ),
         replace(HEALTHY, horizon=Horizon(state="paused", backlog=300)),
+    ),
+    "no-processes": Incident(
+        "Jobs are sent to a new queue, 'exports', and no supervisor in config/horizon.php lists it.",
+        (
+            'redis/exports: "Horizon runs no worker for this queue"; redis/default: all is well',
+            "redis/exports: the oldest job over its target after a minute; Horizon itself shows no such queue",
+        ),
+        replace(HEALTHY, horizon=Horizon(per_second=WITH_EXPORTS)),
     ),
     "overdue": Incident(
         "A supervisor for the queue 'exports' was never deployed: its delayed jobs are due, and nobody moves them.",

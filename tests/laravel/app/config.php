@@ -4,7 +4,7 @@
 $env = fn ($name, $default = null) => getenv($name) === false ? $default : getenv($name);
 $retryAfter = (int) $env('RETRY_AFTER', 90);
 $redis = ['host' => $env('REDIS_HOST', '127.0.0.1'), 'port' => $env('REDIS_PORT', '6379')];
-$named = array_filter(['application_name' => $env('DB_APPLICATION_NAME')]);
+$named = array_filter(['application_name' => $env('DB_APPLICATION_NAME'), 'version' => $env('DB_VERSION')]);
 
 return [
     'queue' => [

@@ -6,7 +6,10 @@ use Illuminate\Bus\Queueable;
 use Illuminate\Contracts\Queue\ShouldQueue;
 use Illuminate\Queue\InteractsWithQueue;
 
-/** Takes its time, then ends as its mode says: ok, fail, fail_once, give_up (fails itself) or release:SECONDS (twice). */
+/**
+ * Takes its time, then ends as its mode says: ok, fail, fail_once, give_up (fails itself), release:SECONDS (twice) or
+ * eat:MEGABYTES, which needs that much memory.
+ */
 class SleepJob implements ShouldQueue
 {
     use InteractsWithQueue, Queueable;
@@ -32,6 +35,9 @@ class SleepJob implements ShouldQueue
         [$mode, $delay] = explode(':', $this->mode) + [1 => 0];
         if ($mode === 'fail' || ($mode === 'fail_once' && $this->attempts() < 2)) {
             throw new \RuntimeException('this job fails');
+        }
+        if ($mode === 'eat') {
+            str_repeat('.', $delay << 20);
         }
         if ($mode === 'give_up') {
             $this->fail(new \RuntimeException('this job gave up'));
