@@ -8,14 +8,11 @@ from math import inf
 from exporter import queues
 from exporter.model import Metric
 from exporter.sources import held
-from exporter.sources.database import metrics as database
-from exporter.sources.database import reservations, statistics
-from exporter.sources.redis import horizon
+from exporter.sources.database import reservations
 from exporter.sources.redis import metrics as redis
-from exporter.sources.sqs import metrics as sqs
 
-from .case import DEFAULT, EMAILS, EXPORTS, ON_REDIS, QUEUES, Case
-from .worlds import BEGINS, INVOICE, LONG, Series, World, always, counting, faster, growing, of, step
+from .case import DEFAULT, ON_REDIS, QUEUES, Case
+from .worlds import BEGINS, INVOICE, LONG, World, always, faster, growing, of, step
 
 HELD = {"database": DEFAULT, "redis": ON_REDIS}  # where single jobs can be looked at
 NEVER = f"_x{LONG}"
@@ -100,9 +97,14 @@ def held_jobs() -> Iterator[Case]:
             " and no worker was seen to have died."
         )
         yield Case("JobsReservedTwice", driver, 5, at, says, again)
-        says = f"About 2 jobs of {where} were started again within 15 minutes, after workers had died in the middle of a job."
+        says = (
+            f"About 2 jobs of {where} were started again within 15 minutes,"
+            " after workers had died in the middle of a job."
+        )
         yield Case("JobsRerun", driver, 14, at, says, again | died)
-        says = f"2 jobs of {where} are held past their timeout and wait for retry_after, so their worker should be dead."
+        says = (
+            f"2 jobs of {where} are held past their timeout and wait for retry_after, so their worker should be dead."
+        )
         yield Case("OrphanedReservations", driver, 4, at, says, died)
         says = f"2 jobs of {where} are past retry_after: their worker is dead or slow, and no other one takes them."
         yield Case("ReservationsExpired", driver, 5, at, says, one(queues.JOBS, at, step(0, 2), "expired"))
@@ -129,7 +131,10 @@ def timeouts_of_workers() -> Iterator[Case]:
         pool = at["queue"]
         labels = {"connection": driver, "pool": pool, "queue": pool}
         endless = {of(queues.WORKER_TIMEOUT, driver, pool, pool): step(60, inf)}
-        says = f"Workers of {pool} on {driver}/{pool} may take as long as they like, and that is not less than retry_after."
+        says = (
+            f"Workers of {pool} on {driver}/{pool} may take as long as they like,"
+            " and that is not less than retry_after."
+        )
         yield Case("TimeoutExceedsRetryAfter", driver, 5, labels, says, endless)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from exporter import exposition, queues
+from exporter import exposition
 from exporter.sources.clock import metrics as clock
 from exporter.sources.redis import horizon, server
 from exporter.sources.sqs import metrics as sqs

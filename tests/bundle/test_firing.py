@@ -29,7 +29,9 @@ def test_each_alert_fires_in_time() -> None:
 
 def test_nothing_fires_in_a_healthy_world(tmp_path: Path) -> None:
     """Of any driver, at the start as little as later; with a second exporter and a label of the target's, too."""
-    worlds = [each for driver in DRIVEN for target in (ONE, REPLICA, WITH_ENV) for each in series(healthy(driver), target)]
+    worlds = [
+        each for driver in DRIVEN for target in (ONE, REPLICA, WITH_ENV) for each in series(healthy(driver), target)
+    ]
     unique = list({each["series"]: each for each in worlds}.values())
     checks = [each for minute in (3, 35, 100) for each in silence(minute)]
     assert complaints(write(tmp_path / "healthy.yml", [a_test("healthy", unique, checks)])) == ""

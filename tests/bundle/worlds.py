@@ -85,7 +85,9 @@ def faster(per_minute: float, afterwards: float) -> str:
     return f"0+{per_minute:.12g}x{BEGINS - 1} {per_minute * BEGINS:.12g}+{afterwards:.12g}x{LONG}"
 
 
-def shared(connection: str, queue: str, target: float, counts: tuple[int, ...], age: float) -> Iterator[tuple[Series, str]]:
+def shared(
+    connection: str, queue: str, target: float, counts: tuple[int, ...], age: float
+) -> Iterator[tuple[Series, str]]:
     """What every driver says of a queue."""
     at = (connection, queue)
     for state, count in zip(STATES, counts, strict=False):
