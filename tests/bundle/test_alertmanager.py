@@ -88,6 +88,13 @@ def test_labels_that_have_to_be_equal_are_there() -> None:
                     assert not missing or (missing == both == {"queue"} and "Failure" in source), (source, target)
 
 
+def test_an_inhibition_stays_where_it_is() -> None:
+    """On one exporter, and there on one connection, unless the exporter itself is gone."""
+    for source, target, equal in pairs():
+        assert {"job", "instance"} <= {*equal}, (source, target)
+        assert source == "ExporterDown" or {"connection", "source"} & {*equal}, (source, target)
+
+
 def test_no_page_is_hidden_by_a_ticket() -> None:
     """And the page of those who wait is hidden by nothing."""
     for source, target, _ in pairs():

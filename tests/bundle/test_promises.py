@@ -73,9 +73,9 @@ def test_a_rerun_never_becomes_a_page(tmp_path: Path) -> None:
     died = of(held.PAST_TIMEOUT, *AT)
     world = healthy("database") | {
         died: step(0, 1, minutes=1),
-        of(held.REPEATED, *AT): f"0x{BEGINS} 1x{LONG}",
+        of(held.REPEATED, *AT): f"0x{BEGINS + 2} 1x{LONG}",
     }
-    checks = [check(BEGINS + minute, "JobsReservedTwice") for minute in range(26)]
+    checks = [check(BEGINS + minute, "JobsReservedTwice") for minute in range(30)]
     assert content(tmp_path, world, checks, []) == ""
 
 
