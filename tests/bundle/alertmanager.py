@@ -14,7 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
-from exporter.demo.postgres import free_port
+from exporter.demo.daemon import free_port
 
 from ..patience import until
 from .rules import ALERTMANAGER, ALERTS
