@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from exporter import queues, status, terminal
+from exporter import queues, runbooks, status, terminal
 from exporter.board import Board, Key, State
 from exporter.model import Sample
 from exporter.sources.database import metrics, statistics
@@ -49,4 +49,4 @@ def page() -> str:
         said = tuple(samples()) if source == "database" else ()
         state = State(INTERVAL, INTERVAL, said, taken_at=clock.wall - age, good_until=clock.mono, polls=1)
         board.publish({Key(source, "jobs" if source == "database" else "databases"): state})
-    return f"```text\n{terminal.text(status.report(board, clock=clock.clock))}```\n"
+    return f"```text\n{terminal.text(status.report(board, runbooks.names(), clock.clock))}```\n"

@@ -88,7 +88,8 @@ def alerts() -> str:
         texts = alert["annotations"]
         drivers = "all" if texts["drivers"] == ", ".join(DRIVERS) else texts["drivers"]
         shown = drivers if drivers in {"all", "any"} else ", ".join(f"`{driver}`" for driver in drivers.split(", "))
-        rows.append((f"`{alert['alert']}`", alert["labels"]["severity"], shown, texts["summary"]))
+        name = f"[{alert['alert']}](runbooks/{alert['alert']}.md)"
+        rows.append((name, alert["labels"]["severity"], shown, texts["summary"]))
     return table(("alert", "severity", "driver", "meaning"), *rows)
 
 
