@@ -93,14 +93,8 @@ class CloudWatch:
 
     def _requests(self) -> list[tuple[Place, tuple[str, ...]]]:
         """The queues to ask for in each request, by where it goes."""
-        by_place: dict[Place, list[str]] = {}
-        for queue in filter(self.session.is_ours, {**self.session.settings.queues, **self.session.addresses}):
-            by_place.setdefault(self.session.place_of_services(queue), []).append(queue)
-        return [
-            (place, tuple(there[first : first + MOST_QUEUES]))
-            for place, there in by_place.items()
-            for first in range(0, len(there), MOST_QUEUES)
-        ]
+        ours = filter(self.session.is_ours, {**self.session.settings.queues, **self.session.addresses})
+        return parts.batches(ours, self.session.place_of_services, MOST_QUEUES)
 
     def _needed(self, together: Iterable[str], mono: float) -> float:
         """Of how many seconds numbers are needed: those since the last answer, and those that a mean is made of."""

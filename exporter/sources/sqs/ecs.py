@@ -89,14 +89,8 @@ class Ecs:
 
     def _requests(self) -> list[tuple[Where, ...]]:
         """The services to ask for in each request."""
-        by_cluster: dict[tuple[Place, str], list[Where]] = {}
-        for where in self.queues:
-            by_cluster.setdefault((where.place, where.cluster), []).append(where)
-        return [
-            tuple(there[first : first + MOST_SERVICES])
-            for there in by_cluster.values()
-            for first in range(0, len(there), MOST_SERVICES)
-        ]
+        batches = parts.batches(self.queues, lambda where: (where.place, where.cluster), MOST_SERVICES)
+        return [together for _, together in batches]
 
     def _described(self, together: tuple[Where, ...], deadline: Deadline) -> dict[str, Any]:
         place, cluster, _ = together[0]

@@ -87,7 +87,7 @@ class Session:
             yield page
             if not (token := page.get("NextToken")):
                 return
-            if token in seen:
+            if not isinstance(token, str) or token in seen:
                 break
             seen.add(token)
             parameters["NextToken"] = token
