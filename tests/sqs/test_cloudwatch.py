@@ -187,7 +187,7 @@ def test_an_answer_in_pages_is_read_to_its_end(world: World, hand: HandClock) ->
         assert state(app, "cloudwatch", "sqs").up
 
 
-@pytest.mark.parametrize(("tokens", "most"), [(("a", "a"), 2), ([f"t{n}" for n in range(99)], MOST_PAGES)])
+@pytest.mark.parametrize(("tokens", "most"), [(("a", "a"), 2), (([1],), 1), ([f"t{n}" for n in range(99)], MOST_PAGES)])
 def test_an_answer_without_an_end_is_malformed(world: World, hand: HandClock, tokens: Any, most: int) -> None:
     """A page that leads back to one before it, or ever on: each is paid for, so it is not followed until time is up."""
     world.queue("mail", 1)

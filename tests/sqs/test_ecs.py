@@ -134,7 +134,7 @@ def test_a_service_may_be_named_by_its_arn(world: World) -> None:
     """As a cluster may: ECS answers with both, and says which ARN is missing."""
     world.aws.ecs.services["workers", "mail"] = EcsService(2, 2)
     arn = "arn:aws:ecs:eu-west-1:123456789012:service/workers/{}"
-    mail = {"serviceName": "mail", "serviceArn": arn.format("mail"), "status": "ACTIVE"}
+    mail: dict[str, Any] = {"serviceName": "mail", "serviceArn": arn.format("mail"), "status": "ACTIVE"}
     mail |= {f"{state}Count": 2 for state in ("running", "desired", "pending")}
     missing = [{"arn": arn.format("other"), "reason": "NOT_ASKED"}, {"arn": arn.format("gone"), "reason": "MISSING"}]
     world.cloud.mood = lambda asked: ("200 OK", {"services": [mail], "failures": missing})

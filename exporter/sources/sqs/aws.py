@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from threading import Lock, Thread, current_thread
 from typing import Any, NamedTuple
@@ -32,6 +32,7 @@ from .settings import Sqs
 MOST_LEFT_BEHIND = 64  # requests of one service in one place without an end, before no new one is begun there
 LARGEST = 8 * 2**20  # bytes of an answer; ListQueues, the largest, brings a thousand URLs
 CHUNK = 65536  # bytes
+CLIENT = "credentials"  # what takes its time when a client is made
 
 OPERATIONS = (
     "GetQueueAttributes", "GetQueueUrl", "ListQueues", "GetMetricData", "PutMetricData", "DescribeServices",
@@ -82,10 +83,10 @@ def outcome(parsed: Any, error: BaseException | None) -> str:
 class Request(Thread):
     """One request under way."""
 
-    def __init__(self, send: Callable[[], dict[str, Any]], deadline: Deadline) -> None:
+    def __init__(self, send: Callable[[], Any], deadline: Deadline) -> None:
         super().__init__(name="aws", daemon=True)
         self.send, self.deadline = send, deadline
-        self.answer: dict[str, Any] | None = None
+        self.answer: Any = None
         self.error: BaseException | None = None
 
     def run(self) -> None:
@@ -177,27 +178,44 @@ class Aws:
         for library in ("botocore", "urllib3"):
             logging.getLogger(library).setLevel(logging.CRITICAL)
 
+    def ready(self, services: Iterable[Service], deadline: Deadline) -> None:
+        """
+        Make the clients that are missing, so that no request pays for them with its own time. Raises `SourceError`.
+
+        It takes long: the description of a service is read, and credentials are looked for.
+        """
+        for service in dict.fromkeys(services):
+            if service not in self._clients:
+                self._run(Asked(service, CLIENT, ""), partial(self._client, service), deadline)
+
     def ask(self, service: Service, operation: str, deadline: Deadline, **parameters: Any) -> dict[str, Any]:
         """The answer to one request. Raises `SourceError`."""
+
+        def send() -> Any:
+            return getattr(self._client(service), xform_name(operation))(**parameters)
+
+        answer: dict[str, Any] = self._run(Asked(service, operation, repr(parameters)), send, deadline)
+        return answer
+
+    def _run(self, asked: Asked, send: Callable[[], Any], deadline: Deadline) -> Any:
         left = deadline.left()
-        asked = Asked(service, operation, repr(parameters))
         self._may_begin(asked)
-        request = Request(lambda: getattr(self._client(service), xform_name(operation))(**parameters), deadline)
+        request = Request(send, deadline)
         request.start()
         request.join(left)
         if request.is_alive():
             with self._lock:
                 self._left_behind[asked] = request
-            raise SourceError("timeout", f"{operation}: no answer in time")
+            raise SourceError("timeout", f"{asked.operation}: no answer in time")
         if isinstance(request.error, errors.ODD):  # botocore tells nobody of an answer that it cannot read
-            self.requests.add(operation, FAILED)
+            self.requests.add(asked.operation, FAILED)
         if request.error is not None:
             failure = errors.request_failed(request.error)
             if failure.unreachable:
                 self.close()  # so that credentials are looked for anew
             raise failure from None
         if request.answer is None:  # the log says what broke
-            raise SourceError("unexpected", f"{operation}: the request ended without an answer")
+            raise SourceError("unexpected", f"{asked.operation}: the request ended without an answer")
         return request.answer
 
     def _may_begin(self, asked: Asked) -> None:

@@ -72,6 +72,7 @@ class CloudWatch:
     def fetch(self, deadline: Deadline) -> Raw:
         asking, mono, wall = parts.asking(deadline), self.session.clock.mono(), self.session.clock.wall()
         requests = self._requests()
+        self.session.ready("cloudwatch", (place for place, _ in requests), asking)
 
         def ask(request: tuple[Place, tuple[str, ...]], left: Deadline) -> Mapping[str, Numbers | SourceError]:
             place, together = request
@@ -93,14 +94,8 @@ class CloudWatch:
 
     def _requests(self) -> list[tuple[Place, tuple[str, ...]]]:
         """The queues to ask for in each request, by where it goes."""
-        by_place: dict[Place, list[str]] = {}
-        for queue in filter(self.session.is_ours, {**self.session.settings.queues, **self.session.addresses}):
-            by_place.setdefault(self.session.place_of_services(queue), []).append(queue)
-        return [
-            (place, tuple(there[first : first + MOST_QUEUES]))
-            for place, there in by_place.items()
-            for first in range(0, len(there), MOST_QUEUES)
-        ]
+        ours = filter(self.session.is_ours, {**self.session.settings.queues, **self.session.addresses})
+        return parts.batches(ours, self.session.place_of_services, MOST_QUEUES)
 
     def _needed(self, together: Iterable[str], mono: float) -> float:
         """Of how many seconds numbers are needed: those since the last answer, and those that a mean is made of."""

@@ -73,7 +73,9 @@ class Ecs:
 
     def fetch(self, deadline: Deadline) -> Raw:
         asking = parts.asking(deadline)
-        answers, lost = self.asker.each(self._requests(), self._described, asking)
+        requests = self._requests()
+        self.session.ready("ecs", (where.place for request in requests for where in request), asking)
+        answers, lost = self.asker.each(requests, self._described, asking)
         services: dict[Where, Tasks] = {}
         failures = [*lost.values()]
         for request, answer in answers.items():
@@ -89,14 +91,8 @@ class Ecs:
 
     def _requests(self) -> list[tuple[Where, ...]]:
         """The services to ask for in each request."""
-        by_cluster: dict[tuple[Place, str], list[Where]] = {}
-        for where in self.queues:
-            by_cluster.setdefault((where.place, where.cluster), []).append(where)
-        return [
-            tuple(there[first : first + MOST_SERVICES])
-            for there in by_cluster.values()
-            for first in range(0, len(there), MOST_SERVICES)
-        ]
+        batches = parts.batches(self.queues, lambda where: (where.place, where.cluster), MOST_SERVICES)
+        return [together for _, together in batches]
 
     def _described(self, together: tuple[Where, ...], deadline: Deadline) -> dict[str, Any]:
         place, cluster, _ = together[0]

@@ -14,6 +14,7 @@ from ...timing import Deadline
 
 Part = TypeVar("Part")
 Answer = TypeVar("Answer")
+Place = TypeVar("Place")
 
 MOST_TOLD = 10
 LANES = 8  # parts that are asked for at once
@@ -168,6 +169,18 @@ def told(failures: Sequence[SourceError]) -> Iterator[SourceError]:
 def of(part: str, failure: SourceError) -> SourceError:
     """A failure of a part, with its name; one that is not of this part alone as it is."""
     return failure if failure.unreachable else SourceError(failure.reason, f"{part}: {failure}")
+
+
+def batches(each: Iterable[Part], place: Callable[[Part], Place], most: int) -> list[tuple[Place, tuple[Part, ...]]]:
+    """Those that one request may ask for, so many at most, and where each request goes."""
+    by_place: dict[Place, list[Part]] = {}
+    for part in each:
+        by_place.setdefault(place(part), []).append(part)
+    return [
+        (there, tuple(together[first : first + most]))
+        for there, together in by_place.items()
+        for first in range(0, len(together), most)
+    ]
 
 
 def asking(deadline: Deadline, share: float = ASKING) -> Deadline:

@@ -16,6 +16,7 @@ from .session import Backlog, Session
 from .settings import EACH_MINUTE
 
 NAMESPACE, NAME = "Custom/QueueWorker", "BacklogPerTask"
+MOST_DATA = 1000  # in one request
 PUBLISHED_FOR = 120.0  # seconds after the counting; what is older is not published
 
 
@@ -38,7 +39,7 @@ class Publish:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        self.asker = parts.Asker[Place]()
+        self.asker = parts.Asker[tuple[Place, tuple[str, ...]]]()
         self.interval = EACH_MINUTE
         self.published: dict[str, float] = {}  # queue → when the jobs were counted whose backlog was published last
 
@@ -50,18 +51,16 @@ class Publish:
             for queue, backlog in self.session.backlogs.items()
             if backlog.mono > max(young, self.published.get(queue, young))
         }
-        by_place: dict[Place, list[str]] = {}
-        for queue in fresh:
-            by_place.setdefault(self.session.place_of_services(queue), []).append(queue)
 
-        def put(place: Place, left: Deadline) -> dict[str, Any]:
-            data = [self._datum(queue, fresh[queue]) for queue in by_place[place]]
+        def put(request: tuple[Place, tuple[str, ...]], left: Deadline) -> dict[str, Any]:
+            place, together = request
+            data = [self._datum(queue, fresh[queue]) for queue in together]
             return self.session.ask("cloudwatch", place, "PutMetricData", left, Namespace=NAMESPACE, MetricData=data)
 
-        done, failures = self.asker.each(by_place, put, asking)
+        done, failures = self.asker.each(parts.batches(fresh, self.session.place_of_services, MOST_DATA), put, asking)
         if failures and not done:
             raise parts.whole([*failures.values()])
-        published = {queue: fresh[queue] for place in done for queue in by_place[place]}
+        published = {queue: fresh[queue] for _, together in done for queue in together}
         self.published |= {queue: backlog.mono for queue, backlog in published.items()}
         return Raw({queue: backlog.per_task for queue, backlog in published.items()}, tuple(failures.values()))
 

@@ -63,6 +63,7 @@ class Queues:
     def fetch(self, deadline: Deadline) -> Raw:
         asking, living = parts.asking(deadline), parts.asking(deadline, LIVING)
         mono, wall = self.session.clock.mono(), self.session.clock.wall()
+        self.session.ready("sqs", map(self.settings.place_of, self.named.values()), living)
         lost = self._look_around(living)
         watched = self.found | self.named
         found, failures = self.asker.each(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...errors import SourceError
@@ -73,6 +73,10 @@ class Session:
         """The answer of one of AWS's services. Raises `SourceError`."""
         return self.aws.ask(Service(service, place), operation, deadline, **parameters)
 
+    def ready(self, service: str, places: Iterable[Place], deadline: Deadline) -> None:
+        """Have what it takes to ask a service in these places. Raises `SourceError`."""
+        self.aws.ready((Service(service, place) for place in places), deadline)
+
     def address_of(self, queue: str) -> str:
         """The queue's URL; where it is not known, its name in SQS."""
         return self.addresses.get(queue) or self.settings.address_of(queue)
@@ -87,7 +91,7 @@ class Session:
             yield page
             if not (token := page.get("NextToken")):
                 return
-            if token in seen:
+            if not isinstance(token, str) or token in seen:
                 break
             seen.add(token)
             parameters["NextToken"] = token
