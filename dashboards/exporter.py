@@ -5,7 +5,7 @@ from __future__ import annotations
 from .board import Board, Variable
 from .choices import TARGETS
 from .grafana import Column, Limit, Query, Row
-from .panels import lines, stat, table
+from .panels import label, lines, stat, table
 
 COLLECTOR = "{{source}}/{{collector}}"
 BY = "source, collector"
@@ -262,6 +262,7 @@ CLOCKS = Row(
             ),
             worst="scrape",
             rising=True,
+            columns_of=(label("instance", width=190),),
             alerts=("LaravelQueueExporterDown", "LaravelQueueExporterAbsent"),
         ),
     ),

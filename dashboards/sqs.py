@@ -254,7 +254,7 @@ AWS = Row(
             ),
             unit="reqps",
             stacked=True,
-            width=6,
+            width=12,
             alerts=("LaravelQueueCollectorDown",),
         ),
         lines(
@@ -262,7 +262,7 @@ AWS = Row(
             "What CloudWatch was told last, for a scaling that tracks it.",
             "as the backlog per task.",
             Query("max by (connection, queue) (laravel_queue_published_backlog_per_task)", QUEUE, empty=NO_PUBLISH),
-            width=6,
+            width=12,
             alerts=("LaravelQueueCollectorDown",),
         ),
         table(
@@ -284,7 +284,8 @@ AWS = Row(
             ),
             worst="queue",
             rising=True,
-            width=12,
+            width=24,
+            height=5,
             columns_of=(label("foreign", *words(("true", "other account", "text"), ("false", "ours", "text"))),),
             alerts=("LaravelQueueFifoStuck", "LaravelQueueDeadLettersPresent"),
         ),

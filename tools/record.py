@@ -37,8 +37,9 @@ from exporter.demo.postgres import Postgres, free_port
 from exporter.demo.redis import Redis
 from exporter.demo.world import World
 
-BEFORE, DURING = 300, 540  # seconds: nothing is wrong, then the incident
+BEFORE, DURING = 240, 480  # seconds: nothing is wrong, then the incident
 STEP = 90  # seconds between two steps of the scaling: as slow as in life
+CAMPAIGN = 2  # times as many jobs arrive: the pace of the scaling asks for a longer incident than the demo's
 SOURCE_DOWN = "source-down"  # the database's server is stopped
 ROOT = Path(__file__).parents[1]
 Staged = tuple[dict[str, Any], Generator[None, None, None]]  # connections to watch; the phases, one after the other
@@ -102,7 +103,7 @@ def on_aws(name: str) -> Iterator[Staged]:
     """The same on SQS and Fargate."""
     os.environ.update(CREDENTIALS)
     plan = fargate.INCIDENTS[name].plan
-    plan = Fargate(tuple(replace(service, oldest=0, backlog=10 * service.backlog) for service in plan.services))
+    plan = Fargate(tuple(replace(each, oldest=0, per_second=CAMPAIGN * each.per_second) for each in plan.services))
     with Aws() as aws:
 
         def phases() -> Generator[None, None, None]:
@@ -111,6 +112,8 @@ def on_aws(name: str) -> Iterator[Staged]:
                     world.fill()
                     world.start()
                     yield
+                for service in each.services:  # what its tasks held would come back
+                    world.sqs.purge_queue(QueueUrl=world.url(service.queue))
 
         yield connections(plan, aws.url, run.INTERVAL), phases()
 
