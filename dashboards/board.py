@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from .grafana import COLOURS, NEUTRAL, RUNBOOKS, SOURCE, Json, Panel, Row
+from .grafana import COLOURS, NEUTRAL, SOURCE, Json, Panel, Row, runbook
 from .promql import chosen
 
 SCHEMA = 41
@@ -38,7 +38,6 @@ class Variable:
             "type": "query",
             "datasource": SOURCE,
             "query": {"query": query, "refId": self.name},
-            "definition": query,
             "refresh": 2,
             "sort": 1,
             "multi": not self.hidden,
@@ -153,18 +152,7 @@ LINKS: list[Json] = [
         "tooltip": "",
         "url": "",
     },
-    {
-        "type": "link",
-        "title": "Runbooks",
-        "url": RUNBOOKS,
-        "tags": [],
-        "keepTime": False,
-        "includeVars": False,
-        "asDropdown": False,
-        "targetBlank": True,
-        "icon": "doc",
-        "tooltip": "What to do, alert by alert",
-    },
+    runbook(title="Runbooks"),
 ]
 ANNOTATIONS = (
     Annotation(

@@ -234,7 +234,7 @@ CLOCKS = Row(
             Query("max by (instance, reference) (laravel_queue_clock_offset_seconds)", "{{reference}}"),
             unit="s",
             limits=(Limit("LaravelQueueClockOffset", 1),),
-            defaults={"min": None},
+            signed=True,
         ),
         lines(
             "Queues watched",

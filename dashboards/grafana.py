@@ -18,6 +18,7 @@ RUNBOOKS = "http://${exporter:raw}/runbooks/"  # the exporter serves them
 ALERTS = Path(__file__).parents[1] / "alerts" / "laravel-queue.alerts.yml"
 COLOURS = {"critical": "red", "warning": "orange"}  # a page, a ticket
 GOOD, NEUTRAL = "green", "blue"
+LEAST_STEP = "2m"  # between two points of a rate: then there are two scrapes in it, even if they are a minute apart
 NONE = "–"  # where nothing is known, or nothing is there
 
 
@@ -26,6 +27,22 @@ def severities() -> Mapping[str, str]:
     """Each alert of the shipped rules → its severity."""
     groups = yaml.safe_load(ALERTS.read_text("utf-8"))["groups"]
     return {rule["alert"]: rule["labels"]["severity"] for group in groups for rule in group["rules"]}
+
+
+def runbook(name: str = "", title: str = "") -> Json:
+    """A link to the runbook of an alert, or to all of them."""
+    return {
+        "type": "link",
+        "title": title or name,
+        "url": RUNBOOKS + name,
+        "icon": "doc",
+        "tooltip": "What to do",
+        "tags": [],
+        "asDropdown": False,
+        "includeVars": False,
+        "keepTime": False,
+        "targetBlank": True,
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +133,8 @@ class Panel:
             "targets": [
                 self._target(letter, query, variables) for letter, query in zip(LETTERS, self.queries, strict=False)
             ],
-            "interval": "2m" if any("$__rate_interval" in query.expr for query in self.queries) else None,
-            "links": [{"title": name, "url": RUNBOOKS + name, "targetBlank": True} for name in self.runbooks],
+            **({"interval": LEAST_STEP} if any("$__rate_interval" in query.expr for query in self.queries) else {}),
+            "links": [runbook(name) for name in self.runbooks],
             "fieldConfig": {
                 "defaults": {
                     "unit": self.unit,

@@ -32,7 +32,7 @@ WORK = Row(
             Query("max by (connection, queue) (laravel_queue_reserved_at_lead_seconds)", QUEUE, empty=WORKING),
             unit="s",
             limits=(Limit("LaravelQueueWorkerClockAhead", 2),),
-            defaults={"min": None},
+            signed=True,
         ),
         lines(
             "Longest held job",

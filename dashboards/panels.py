@@ -16,8 +16,10 @@ NEAR = range(1, 11)  # a limit so near to 0 is always in the picture; one that i
 REDUCED: Json = {"calcs": ["lastNotNull"], "values": False, "fields": ""}
 
 
-def lines(title: str, says: str, normal: str, *queries: Query, stacked: bool = False, **more: Any) -> Panel:
-    """Series over time, the largest first in the legend; an alert's limit is a dashed line."""
+def lines(
+    title: str, says: str, normal: str, *queries: Query, stacked: bool = False, signed: bool = False, **more: Any
+) -> Panel:
+    """Series over time, the largest first in the legend; an alert's limit is a dashed line. `signed`: not from 0 on."""
     limits: tuple[Limit, ...] = more.get("limits", ())
     near = [limit.step for limit in limits if limit.step in NEAR or more.get("unit") == "percentunit"]
     return Panel(
@@ -49,7 +51,7 @@ def lines(title: str, says: str, normal: str, *queries: Query, stacked: bool = F
             "thresholdsStyle": {"mode": "dashed" if limits else "off"},
             **({"axisSoftMax": max(near)} if near else {}),
         },
-        defaults={"color": {"mode": "palette-classic"}, "min": 0} | more.pop("defaults", {}),
+        defaults={"color": {"mode": "palette-classic"}} | ({} if signed else {"min": 0}) | more.pop("defaults", {}),
         overrides=tuple(
             {"matcher": {"id": "byFrameRefID", "options": letter}, "properties": DASHED}
             for letter, query in zip(LETTERS, queries, strict=False)
@@ -130,7 +132,7 @@ def table(
         says,
         normal,
         columns,
-        options={"showHeader": True, "cellHeight": "sm", "footer": {"show": False, "reducer": ["sum"], "fields": ""}},
+        options={"showHeader": True, "cellHeight": "sm"},
         custom={"align": "auto", "cellOptions": {"type": "auto"}, "inspect": False, "minWidth": 60},
         overrides=(*(_column(column) for column in columns), *columns_of),
         transformations=(
