@@ -73,7 +73,7 @@ def stat(title: str, says: str, normal: str, query: Query, **more: Any) -> Panel
         (query,),
         options={
             "colorMode": "background" if judged else "value",
-            "graphMode": "area",
+            "graphMode": "none",
             "justifyMode": "auto",
             "orientation": "auto",
             "textMode": "value",

@@ -24,7 +24,7 @@ from exporter.demo.postgres import free_port
 from .record import BEFORE, DURING, ROOT
 
 RENDER = Path(__file__).parent / "render"
-SPAN = BEFORE + DURING - 120  # seconds: what the first rates are made of is left out
+SPAN = BEFORE + DURING  # seconds that a picture shows
 STARTING = 60.0
 
 

@@ -123,6 +123,14 @@ def test_legends_are_tables_with_the_largest_first(board: str) -> None:
 
 
 @every_board
+def test_a_number_that_stands_alone_is_of_now(board: str) -> None:
+    """Only graphs ask for a span of time: the last number before a source fell silent is never shown as the present."""
+    for panel in panels(board):
+        over_time = panel["type"] == "timeseries"
+        assert all((target["range"], target["instant"]) == (over_time, not over_time) for target in panel["targets"])
+
+
+@every_board
 def test_boards_lead_to_each_other_and_to_the_runbooks(board: str) -> None:
     """A link keeps the span of time and the choices; restarts and pages are drawn into every graph."""
     boards, runbooks = BOARDS[board]["links"]
