@@ -13,6 +13,14 @@ DASHED: list[Json] = [
     {"id": "color", "value": {"mode": "fixed", "fixedColor": "semi-dark-red"}},
 ]
 NEAR = range(1, 11)  # a limit so near to 0 is always in the picture; one that is far would flatten everything else
+LEGEND: Json = {
+    "displayMode": "table",
+    "placement": "bottom",
+    "showLegend": True,
+    "calcs": ["lastNotNull", "max"],
+    "sortBy": "Max",
+    "sortDesc": True,
+}
 REDUCED: Json = {"calcs": ["lastNotNull"], "values": False, "fields": ""}
 
 
@@ -29,14 +37,7 @@ def lines(
         normal,
         queries,
         options={
-            "legend": {
-                "displayMode": "table",
-                "placement": "bottom",
-                "showLegend": True,
-                "calcs": ["lastNotNull", "max"],
-                "sortBy": "Max",
-                "sortDesc": True,
-            },
+            "legend": LEGEND,
             "tooltip": {"mode": "multi", "sort": "desc"},
         },
         custom={

@@ -10,6 +10,7 @@ from .panels import bars, label, lines, stat, table, words
 QUEUE = "{{connection}}/{{queue}}"
 NO_ECS = "no ECS service in the settings"
 NO_CLOUDWATCH = "CloudWatch is switched off, or has no number yet"
+NO_DEAD_LETTERS = "no queue has a dead-letter queue"
 NO_PUBLISH = "publish is not set"
 SPARE = "laravel_queue_backlog_per_task / laravel_queue_acceptable_backlog_per_task"
 
@@ -68,10 +69,7 @@ FIRST = Row(
             "Dead letters",
             "Messages that were moved aside after too many tries. Nobody works on them.",
             "0.",
-            Query(
-                "sum(max by (connection, queue) (laravel_queue_sqs_dead_letter_messages))",
-                empty="no queue has a dead-letter queue",
-            ),
+            Query("sum(max by (connection, queue) (laravel_queue_sqs_dead_letter_messages))", empty=NO_DEAD_LETTERS),
             limits=(Limit("LaravelQueueDeadLettersPresent", 0),),
         ),
         stat(
@@ -153,7 +151,7 @@ QUEUES = Row(
             Column(
                 "max by (connection, queue) (laravel_queue_sqs_dead_letter_messages)",
                 "dead letters",
-                empty="no queue has a dead-letter queue",
+                empty=NO_DEAD_LETTERS,
                 limits=(Limit("LaravelQueueDeadLettersPresent", 0),),
             ),
             Column("max by (connection, queue) (laravel_queue_retry_after_seconds)", "visibility", unit="s"),
@@ -226,7 +224,7 @@ TASKS = Row(
             Query(
                 "max by (connection, queue) (laravel_queue_sqs_dead_letter_messages)",
                 QUEUE,
-                empty="no queue has a dead-letter queue",
+                empty=NO_DEAD_LETTERS,
             ),
             limits=(Limit("LaravelQueueDeadLettersPresent", 0),),
         ),
@@ -280,7 +278,7 @@ AWS = Row(
                 "max by (connection, queue, dead_letter_queue, foreign) (laravel_queue_sqs_dead_letter_info)",
                 "has dead letters",
                 says=(("1", "yes", "text"),),
-                empty="no queue has a dead-letter queue",
+                empty=NO_DEAD_LETTERS,
             ),
             worst="queue",
             rising=True,
