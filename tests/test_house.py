@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).parents[1]
 HOUSE = ROOT / "exporter"
 FILES = sorted(HOUSE.rglob("*.py"))
-TESTS = sorted((ROOT / "tests").rglob("*.py"))
+TESTS = sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "dashboards").glob("*.py"), *(ROOT / "tools").glob("*.py")])
 
 LAYERS = (  # from the ground up: each may import what lies below it
     ("__init__",),

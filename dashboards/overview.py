@@ -1,0 +1,215 @@
+"""All drivers: is anybody waiting, which queue, is it arrival or workers or the database, what changed."""
+
+from __future__ import annotations
+
+from .board import Board
+from .causes import QUEUE, WHY, jobs
+from .choices import MATCHED, connections
+from .grafana import RUNBOOKS, Column, Limit, Query, Row
+from .panels import bars, label, lines, stat, table, words
+
+BY = ("connection", "queue")
+
+FIRING = """
+max by (severity, alertname, connection, queue, pool, collector) (
+    ALERTS_FOR_STATE and ignoring (alertstate) ALERTS{alertstate="firing", severity=~"critical|warning"}
+) * 1000
+"""
+RUNBOOK = {
+    "id": "links",
+    "value": [{"title": "Runbook", "url": RUNBOOKS + "${__value.raw}", "targetBlank": True}],
+}
+WAIT = "max by (connection, queue) (laravel_queue_oldest_job_age_seconds)"
+TARGET = "max by (connection, queue) (laravel_queue_target_wait_seconds)"
+
+
+ANYBODY = Row(
+    "Is anybody waiting?",
+    (
+        stat(
+            "Queues too late",
+            "Queues whose oldest job waits longer than somebody decided that it may.",
+            "0.",
+            Query(
+                "sum(max by (connection, queue) ("
+                "laravel_queue_oldest_job_age_seconds > bool laravel_queue_target_wait_seconds))"
+            ),
+            limits=(Limit("LaravelQueueWaitTooLong", 0),),
+        ),
+        stat(
+            "Longest wait",
+            "How long the oldest job that could be taken has been waiting, whatever its queue's target.",
+            "seconds, or what the slowest queue may take.",
+            Query("max(laravel_queue_oldest_job_age_seconds)"),
+            unit="s",
+            alerts=("LaravelQueueWaitWithoutTarget",),
+        ),
+        stat(
+            "Ready jobs",
+            "Jobs that a worker could take now.",
+            "it comes back to about 0 after each rush.",
+            Query(f"sum({jobs('ready')})"),
+        ),
+        stat(
+            "Failed, 15 min",
+            "Jobs that failed for good within 15 minutes. SQS does not tell.",
+            "few, and always about as many.",
+            Query("sum(max by (connection, queue, job_class) (increase(laravel_queue_failed_jobs_total[15m])))"),
+            defaults={"decimals": 0},
+            alerts=("LaravelQueueFailureRatioHigh",),
+        ),
+        stat(
+            "Workers",
+            "Live workers: connections to the database, processes of Horizon, running ECS tasks.",
+            "as many as were started.",
+            Query(
+                "sum(max by (connection, pool) (laravel_queue_workers)"
+                " or max by (connection, queue) (laravel_queue_ecs_running_tasks))"
+            ),
+            alerts=("LaravelQueueNoWorkers", "LaravelQueueScaleFromZeroStuck"),
+        ),
+        stat(
+            "Workers busy",
+            "Share of the last 30 minutes in which the workers had a job, of the busiest connection.",
+            "below 60 %. Above 80 % waits grow steeply.",
+            Query("max(connection:laravel_queue_busy_workers_per_worker:ratio30m)"),
+            unit="percentunit",
+            limits=(Limit("LaravelQueueCapacityLow", 0.8),),
+            defaults={"decimals": 0},
+        ),
+        stat(
+            "Connections",
+            "Share of the connections that an application can get from the database.",
+            "below 80 %.",
+            Query(
+                "max(laravel_queue_database_connection_usage_ratio)",
+                empty="no connection of the driver database",
+            ),
+            unit="percentunit",
+            limits=(Limit("LaravelQueueConnectionsHigh", 0.8), Limit("LaravelQueueConnectionsExhausted", 0.95)),
+            defaults={"decimals": 0},
+        ),
+        stat(
+            "Blind sources",
+            "Sources whose jobs the exporter cannot see: nothing is known of them, here and elsewhere.",
+            "0.",
+            Query('sum(min by (source) (laravel_queue_source_fresh{collector=~"jobs|queues"} == bool 0))'),
+            limits=(Limit("LaravelQueueSourceDown", 0),),
+        ),
+        table(
+            "Firing alerts",
+            "What fires now, pages first. The name opens its runbook.",
+            "empty.",
+            ("severity", "alertname", "connection", "queue", "pool", "collector"),
+            Column(FIRING, "since", empty="nothing fires", unit="dateTimeFromNow", width=115),
+            worst="severity",
+            rising=True,
+            columns_of=(
+                label("severity", *words(("critical", "PAGE", "red"), ("warning", "ticket", "orange")), width=70),
+                label("alertname", RUNBOOK, width=250),
+            ),
+            width=12,
+            height=7,
+        ),
+        bars(
+            "Wait, as a share of what is allowed",
+            "The oldest job's wait divided by the queue's target wait.",
+            "below 100 %. A paused queue may be above it.",
+            Query(
+                "sort_desc(max by (connection, queue) ("
+                "laravel_queue_oldest_job_age_seconds / laravel_queue_target_wait_seconds))",
+                QUEUE,
+            ),
+            unit="percentunit",
+            limits=(Limit("LaravelQueueWaitTooLong", 1),),
+            defaults={"max": 2, "decimals": 0},
+            width=12,
+            height=7,
+        ),
+    ),
+)
+
+WHICH = Row(
+    "Which queue?",
+    (
+        lines(
+            "Oldest job's wait",
+            "How long the oldest job that could be taken has been waiting. A slope of one second a second: nobody takes"
+            " any. Dashed: the queue's target, from a fifth of it on.",
+            "below the dashed line.",
+            Query(WAIT, QUEUE),
+            Query(
+                "max by (connection, queue) (laravel_queue_target_wait_seconds"
+                " and laravel_queue_oldest_job_age_seconds > 0.2 * laravel_queue_target_wait_seconds)",
+                "target of " + QUEUE,
+                dashed=True,
+                empty="no queue has come to a fifth of its target",
+            ),
+            unit="s",
+            alerts=("LaravelQueueWaitTooLong", "LaravelQueueStalled", "LaravelQueueStarved"),
+        ),
+        lines(
+            "Ready jobs",
+            "Jobs that a worker could take now.",
+            "waves that come back to 0.",
+            Query(jobs("ready"), QUEUE),
+            alerts=("LaravelQueueWaitTooLong",),
+        ),
+        lines(
+            "Jobs in work",
+            "Jobs that a worker holds. None, while others are ready: nobody listens to that queue.",
+            "never above the number of workers.",
+            Query(jobs("reserved"), QUEUE),
+            alerts=("LaravelQueueStalled", "LaravelQueueNoWorkers"),
+        ),
+    ),
+)
+
+NOW = Row(
+    "Queues now",
+    (
+        table(
+            "Queues",
+            "Each queue as it is now, with its limits, the longest wait first.",
+            "nothing coloured.",
+            BY,
+            Column(WAIT, "oldest", unit="s"),
+            Column(TARGET, "target", unit="s", empty="nobody has decided how long a job may wait"),
+            Column(jobs("ready"), "ready"),
+            Column(jobs("reserved"), "reserved"),
+            Column(
+                jobs("expired"),
+                "expired",
+                empty="SQS has no such state",
+                limits=(Limit("LaravelQueueReservationsExpired", 0),),
+            ),
+            Column(jobs("delayed"), "delayed"),
+            Column(
+                "max by (connection, queue) (laravel_queue_retried_jobs)",
+                "to be retried",
+                empty="Redis and SQS do not tell",
+                limits=(Limit("LaravelQueueRetryStorm", 100),),
+            ),
+            Column("max by (connection, queue) (laravel_queue_failed_jobs)", "failed", empty="SQS does not tell"),
+            Column("max by (connection, queue) (laravel_queue_retry_after_seconds)", "retry_after", unit="s"),
+            Column(
+                "max by (connection, queue) (laravel_queue_paused)",
+                "paused",
+                empty="SQS does not tell",
+                says=(("0", "no", "text"), ("1", "PAUSED", "orange")),
+            ),
+            worst="oldest",
+            width=24,
+            height=9,
+            alerts=("LaravelQueuePausedWithBacklog",),
+        ),
+    ),
+)
+
+BOARD = Board(
+    "laravel-queue-overview",
+    "Laravel queues / Overview",
+    connections(),
+    MATCHED,
+    (ANYBODY, WHICH, WHY, NOW),
+)

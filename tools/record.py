@@ -1,0 +1,166 @@
+"""
+Incidents as a Prometheus saw them: the demo's world, healthy for a while and then not, with the shipped rules.
+
+`python -m tools.record INCIDENT FOLDER` leaves the storage of that Prometheus in FOLDER, and in FOLDER/now the time at
+which it ended. A picture of a dashboard can be made from that as often as one likes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import psycopg
+import redis as driver
+
+from exporter import app, config
+from exporter.demo import run
+from exporter.demo.daemon import free_port
+from exporter.demo.fargate import incidents as fargate
+from exporter.demo.fargate.aws import CREDENTIALS, Aws
+from exporter.demo.fargate.plan import Fargate
+from exporter.demo.fargate.run import connections
+from exporter.demo.fargate.world import FargateWorld
+from exporter.demo.horizon import PREFIX, HorizonWorld
+from exporter.demo.incidents import HEALTHY, INCIDENTS
+from exporter.demo.plan import Plan
+from exporter.demo.postgres import Postgres
+from exporter.demo.redis import Redis
+from exporter.demo.world import World
+
+BEFORE, DURING = 240, 480  # seconds: nothing is wrong, then the incident
+STEP = 90  # seconds between two steps of the scaling: as slow as in life
+CAMPAIGN = 2  # times as many jobs arrive: the pace of the scaling asks for a longer incident than the demo's
+SOURCE_DOWN = "source-down"  # the database's server is stopped
+ROOT = Path(__file__).parents[1]
+Staged = tuple[dict[str, Any], Generator[None, None, None]]  # connections to watch; the phases, one after the other
+INSTANCE = "exporter.internal:10087"  # what the exporter is called in a picture
+CONFIG = """\
+global: {{scrape_interval: {interval}s, evaluation_interval: {interval}s}}
+rule_files: ["{root}/alerts/laravel-queue.*.yml"]
+scrape_configs:
+  - job_name: laravel-queue-exporter
+    static_configs: {targets}
+"""
+
+
+def incident(name: str) -> Plan:
+    """The demo's plan, but everything begins now: what is waiting has only just come."""
+    plan = INCIDENTS[name].plan
+    fresh = [replace(some, oldest=1, newest=0) if some.oldest > 0 else some for some in plan.backlogs]
+    return replace(plan, backlogs=tuple(fresh), horizon=replace(plan.horizon, backlog=0))
+
+
+def before(plan: Plan) -> Plan:
+    """The same server, queues and pools, in a world in which nothing is wrong."""
+    return replace(HEALTHY, targets=plan.targets, retry_after=plan.retry_after, server=plan.server, cores=plan.cores)
+
+
+@contextmanager
+def on_postgres(name: str) -> Iterator[Staged]:
+    """A database and a Redis: the connections to watch, and the phases one after the other."""
+    plan = HEALTHY if name == SOURCE_DOWN else incident(name)
+    with run.server_of(plan) as postgres, Redis(plan.horizon.server) as redis:
+        dsn = postgres.dsn(run.APPLICATION, run.APPLICATION)
+
+        def phases() -> Generator[None, None, None]:
+            with World(before(plan), dsn) as world, HorizonWorld(HEALTHY.horizon, redis.port):
+                run.create(postgres, world)
+                run.populate(world, print)
+                yield
+                if name == SOURCE_DOWN:
+                    postgres.stop()
+                    yield
+                    return
+            let_go(postgres, redis)
+            with World(plan, dsn) as world, HorizonWorld(plan.horizon, redis.port):
+                run.populate(world, print)
+                yield
+
+        watched = postgres.dsn(run.APPLICATION, run.EXPORTER)
+        yield run.watched(plan, watched, redis.port), phases()
+
+
+def let_go(postgres: Postgres, redis: Redis) -> None:
+    """The healthy world's workers end like those of a deploy: what they held is done, or it would look like a crash."""
+    with psycopg.connect(postgres.dsn(run.APPLICATION), autocommit=True) as connection:
+        connection.execute("DELETE FROM jobs WHERE reserved_at IS NOT NULL")
+    with driver.Redis(port=redis.port) as client:
+        client.delete(*[f"{PREFIX}queues:{queue}:reserved" for queue in HEALTHY.horizon.workers])
+
+
+@contextmanager
+def on_aws(name: str) -> Iterator[Staged]:
+    """The same on SQS and Fargate."""
+    os.environ.update(CREDENTIALS)
+    plan = fargate.INCIDENTS[name].plan
+    plan = Fargate(tuple(replace(each, oldest=0, per_second=CAMPAIGN * each.per_second) for each in plan.services))
+    with Aws() as aws:
+
+        def phases() -> Generator[None, None, None]:
+            for each in (fargate.HEALTHY, plan):
+                with FargateWorld(each, aws, step=STEP) as world:
+                    world.fill()
+                    world.start()
+                    yield
+                for service in each.services:  # what its tasks held would come back
+                    world.sqs.purge_queue(QueueUrl=world.url(service.queue))
+
+        yield connections(plan, aws.url, run.INTERVAL), phases()
+
+
+@contextmanager
+def prometheus(folder: Path, targets: Mapping[str, str], interval: int = run.INTERVAL) -> Iterator[str]:
+    """
+    A server that scrapes exporters and evaluates the shipped rules, with its storage in `folder`.
+
+    `targets`: what an exporter's instance is called → its address. Gives the server's own address.
+    """
+    static = [{"targets": [address], "labels": {"instance": instance}} for instance, address in targets.items()]
+    config = CONFIG.format(root=ROOT, interval=interval, targets=json.dumps(static))
+    (folder / "prometheus.yml").write_text(config)
+    program, address = shutil.which("prometheus") or "prometheus", f"127.0.0.1:{free_port()}"
+    options = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", "--log.level=error"]
+    process = subprocess.Popen([program, *options, f"--web.listen-address={address}"])
+    try:
+        yield address
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def record(name: str, folder: Path) -> None:
+    """Play one incident, watched."""
+    folder.mkdir(parents=True)
+    world = on_aws(name) if name in fargate.INCIDENTS else on_postgres(name)
+    with ExitStack() as ended:
+        watched, phases = ended.enter_context(world)
+        ended.callback(phases.close)
+        target = f"127.0.0.1:{free_port()}"
+        settings = config.parse({"web": {"listen": target}, "connections": watched})
+        exporter = run.exporter(settings)
+        server, stop = app.listen(exporter, settings), Event()
+        next(phases)
+        serving = Thread(target=exporter.serve, args=(server, stop))
+        serving.start()
+        ended.enter_context(prometheus(folder, {INSTANCE: target}))
+        time.sleep(BEFORE)
+        next(phases)
+        time.sleep(DURING)
+        (folder / "now").write_text(str(int(time.time())))
+        ended.callback(serving.join)
+        ended.callback(stop.set)
+
+
+if __name__ == "__main__":
+    record(sys.argv[1], Path(sys.argv[2]))
