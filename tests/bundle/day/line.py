@@ -23,7 +23,7 @@ DUMP, DUMP_ENDS = 3 * HOUR, 3 * HOUR + 20 * MINUTE  # after the batch, as one wo
 DEPLOYS = (10 * HOUR, 14 * HOUR, 17 * HOUR)
 FAILOVER, FAILOVER_ENDS = 13 * HOUR, 13 * HOUR + MINUTE
 OUT_OF_MEMORY = 15 * HOUR + 20 * MINUTE
-BURSTS, LARGEST_BURST = 40 * MINUTE, 400  # seconds between two of them, on average; jobs
+BURSTS, LARGEST_BURST = 40 * MINUTE, 700  # seconds between two of them, on average; jobs
 TRIES, PAUSE = 3, 10  # of a job, and the seconds between two of them
 FAILS, FAILS_FOR_GOOD = 0.02, 0.004  # shares of the tries
 
