@@ -99,7 +99,7 @@ def held_jobs() -> Iterator[Case]:
         yield Case("JobsReservedTwice", driver, 5, at, says, again)
         says = (
             f"About 2 jobs of {where} were started again within 15 minutes,"
-            " after workers had died in the middle of a job."
+            " after workers had died in the middle of a job or while the exporter was blind."
         )
         yield Case("JobsRerun", driver, 14, at, says, again | died)
         says = (

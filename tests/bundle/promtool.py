@@ -56,11 +56,12 @@ def a_test(
     input_series: Sequence[dict[str, str]],
     alerts: Sequence[dict[str, Any]] = (),
     values: Sequence[dict[str, Any]] = (),
+    scrape: str = "1m",
 ) -> dict[str, Any]:
-    """One test of promtool's, with a scrape and an evaluation a minute."""
+    """One test of promtool's, with an evaluation a minute."""
     return {
         "name": name,
-        "interval": "1m",
+        "interval": scrape,
         "input_series": [*input_series],
         "alert_rule_test": [*alerts],
         "promql_expr_test": [*values],

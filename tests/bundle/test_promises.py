@@ -79,6 +79,21 @@ def test_a_rerun_never_becomes_a_page(tmp_path: Path) -> None:
     assert content(tmp_path, world, checks, []) == ""
 
 
+def test_what_is_rerun_after_a_failover_is_no_page(tmp_path: Path) -> None:
+    """All workers lost the database in the middle of their jobs, and nobody could look: a ticket until it is over."""
+    world = healthy("database") | {
+        of(exposition.FRESH, "database", "reservations"): step(1, 0, minutes=1),
+        of(held.REPEATED, *AT): f"0x{BEGINS + 2} 3x{LONG}",
+    }
+    says = (
+        "About 3 jobs of database/default were started again within 15 minutes,"
+        " after workers had died in the middle of a job or while the exporter was blind."
+    )
+    checks = [check(BEGINS + minute, "JobsReservedTwice") for minute in range(40)]
+    ticket = check(BEGINS + 10, "JobsRerun", firing("JobsRerun", PAGES_OF_DEFAULT, says))
+    assert content(tmp_path, world, [*checks, ticket], []) == ""
+
+
 def test_capacity_follows_littles_law(tmp_path: Path) -> None:
     """30,000 jobs an hour of 1.5 s are 12.5 busy workers; 12.5 + 2 × √12.5 is 20 of them."""
     world = healthy("database") | {

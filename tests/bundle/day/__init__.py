@@ -1,0 +1,1 @@
+"""A healthy day of each driver, simulated, and watched by the exporter's own poller, board and exposition."""
