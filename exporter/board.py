@@ -33,6 +33,7 @@ class State:
     samples: tuple[Sample, ...] = ()
     notes: tuple[str, ...] = ()  # all that a person should know of the last success
     failures: tuple[str, ...] = ()  # those of them that tell of a part that failed
+    withheld: bool = False  # whether a note says why nothing may be shown
     doubted: bool = False  # whether the samples may not be about what was meant
     taken_at: float | None = None  # Unix time of the last success
     good_until: float = float("-inf")  # on the monotonic clock

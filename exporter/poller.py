@@ -128,6 +128,7 @@ class Poller:
             samples=tuple(r for r in results if isinstance(r, Sample)),
             notes=texts + failures,
             failures=failures,
+            withheld=withheld,
             doubted=any(note.doubts for note in notes),
             taken_at=self.clock.wall(),
             # Looking more closely for a while makes a number no less believable.

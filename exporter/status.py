@@ -234,10 +234,10 @@ def troubles(state: State, report: Report) -> Iterator[str]:
         yield f"{state.reason}: {state.error}{'' if fresh else '; nothing of it is shown'}"
     elif state.polls == 0:
         yield "not asked yet"
-    elif state.notes:
+    else:
         yield from state.notes
-    elif not fresh:
-        yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing of it is shown"
+        if not fresh and not state.withheld:
+            yield f"silent for {duration(max(0, report.wall - (state.taken_at or 0)))}; nothing of it is shown"
     if state.up and state.interval > STRETCHED * state.configured_interval:
         usual = duration(state.configured_interval)
         yield f"asked every {duration(state.interval)} instead of {usual}, or it would cost too much of its time"

@@ -109,3 +109,18 @@ def test_throttled_queues_hide_none(world: World) -> None:
         poll(app, "queues", source="sqs")
         assert value(app, "jobs", queue="zebra", state="ready") == 1
         assert state(app, "queues", "sqs").up
+
+
+def test_who_failed_stands_behind_all_others_also_if_named(far: Far) -> None:
+    """Being named brings a part before others that are well; a failure at the last poll brings it behind all."""
+    far.failures = {"a": "permission"}
+    far.poll("abc", "a")
+    far.poll("abc", "ac")
+    assert "".join(far.asked) == "cba"
+
+
+def test_no_rest_outlasts_the_poll(far: Far) -> None:
+    """Where a pause would end after the deadline, nobody rests."""
+    far.failures = {"a": "throttled"}
+    far.poll("a", seconds=0.19)
+    assert far.rests == []

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from threading import Event, Thread
 
-from exporter.board import Board, Key, State
+from exporter.board import Board, Key, State, shown
+from exporter.source import Join, Joined
 
 from .scripted import THINGS
 
@@ -67,3 +69,20 @@ def test_belief_needs_youth_and_no_second_failure() -> None:
     assert (once.up, once.fresh(100), once.fresh(100.1)) == (False, True, False)
     twice = State(15, 60, state.samples, polls=5, streak=2, good_until=100)
     assert (twice.up, twice.fresh(100)) == (False, False)
+
+
+def test_what_is_joined_is_joined_within_its_source() -> None:
+    """Two sources may call a collector alike: what follows from one's answer goes with it, whatever the other says."""
+    asked: dict[str, list[set[str]]] = {"redis": [], "sqs": []}
+
+    def join(source: str) -> Join:
+        def joined(collectors: Collection[str]) -> Joined:
+            asked[source].append(set(collectors))
+            return Joined()
+
+        return joined
+
+    board = Board((), {source: join(source) for source in asked})
+    board.publish({Key("redis", "queues"): State(15, 15, good_until=100), Key("sqs", "queues"): State(15, 15)})
+    shown(board, board.read(), 50)
+    assert asked == {"redis": [{"queues"}], "sqs": [set()]}

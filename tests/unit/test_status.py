@@ -283,3 +283,14 @@ def test_what_was_asked_for_and_is_not_there_makes_blind() -> None:
         failed = State(15, 15, polls=1, streak=1, reason=reason, error="no")  # type: ignore[arg-type]
         made.publish({Key("database", "horizon"): failed})
         assert report(made, clock=hand.clock).verdict is verdict
+
+
+def test_a_note_hides_no_silence() -> None:
+    """A collector that said something with its last answer, and has been silent since, is told to be silent."""
+    hand = HandClock()
+    made = board(hand=hand)
+    old = State(15, 15, notes=("a right is missing",), polls=1, taken_at=hand.wall - 900, good_until=hand.mono - 1)
+    made.publish({Key("database", "locks"): old})
+    said = text(report(made, clock=hand.clock))
+    assert "a right is missing" in said
+    assert "silent for 15m; nothing of it is shown" in said

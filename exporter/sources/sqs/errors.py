@@ -17,7 +17,6 @@ from ...errors import Reason, SourceError
 
 UNKNOWN: Reason = "unexpected"
 REFUSALS: tuple[Reason, ...] = ("auth", "permission", "not_found", "malformed")  # of a role
-LONGEST = 300  # characters of a message
 ODD = (  # raised where an answer has no shape
     ResponseParserError, ValueError, TypeError, AttributeError, LookupError, ArithmeticError, RuntimeError,
 )  # fmt: skip
@@ -170,7 +169,6 @@ def one_line(error: BaseException) -> str:
 
 
 def short(text: str) -> str:
-    """The text on one line, not too long, and without what a terminal would obey."""
+    """The text on one line, and without what a terminal would obey. The poller cuts it, after hiding secrets."""
     text = re.sub(r"//\S*@", "//…@", text)  # of an address only who it belongs to
-    line = "".join(each if each.isprintable() else "�" for each in " ".join(text.split()))
-    return line if len(line) <= LONGEST else f"{line[:LONGEST]}…"
+    return "".join(each if each.isprintable() else "�" for each in " ".join(text.split()))

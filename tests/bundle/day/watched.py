@@ -8,9 +8,9 @@ from itertools import groupby
 from math import floor
 from random import Random
 
-from exporter.board import Board
+from exporter.board import Board, shown
 from exporter.errors import SourceError
-from exporter.exposition import visible
+from exporter.exposition import about_us
 from exporter.model import Metric, Sample
 from exporter.poller import Poller
 from exporter.source import Collector, Source
@@ -140,7 +140,8 @@ class Scraped:
 
     def _page(self) -> Page:
         page = {SCRAPED: 1.0}
-        for sample in visible(self.board, self.board.read(), self.clock.mono):
+        states, mono = self.board.read(), self.clock.mono
+        for sample in (*about_us(states, mono), *shown(self.board, states, mono).samples):
             if sample.metric.name in NEEDED:
                 from_midnight = EPOCH if sample.metric is held.NEWEST else 0
                 page[sample.metric.name, sample.labels] = sample.value - from_midnight
