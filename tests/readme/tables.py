@@ -7,6 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
+import yaml
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
@@ -26,6 +27,7 @@ from exporter.sources.sqs import source as sqs
 from . import sample
 
 README = Path(__file__).parents[2] / "README.md"
+ALERTS = README.parent / "alerts" / "laravel-queue.alerts.yml"
 DRIVERS: dict[str, tuple[Metric, ...]] = {"database": database.METRICS, "redis": redis.METRICS, "sqs": sqs.METRICS}
 METRICS: tuple[Metric, ...] = (*chain(*DRIVERS.values()), *clock.METRICS, *exposition.METRICS)
 NAMES = {"queues": "QUEUE", "pools": "POOL"}  # what stands for a key that the user chooses
@@ -58,6 +60,17 @@ def incidents() -> str:
     rows = [(f"`{name}`", each.description) for name, each in INCIDENTS.items()]
     rows += [(f"`{name}`", each.description) for name, each in ON_AWS.items()]
     return table(("incident", "what happens"), *rows)
+
+
+def alerts() -> str:
+    """Every alert, in the order of the file: how bad it is, where it works, what it means."""
+    rows = []
+    for alert in (rule for group in yaml.safe_load(ALERTS.read_text("utf-8"))["groups"] for rule in group["rules"]):
+        texts = alert["annotations"]
+        drivers = "all" if texts["drivers"] == ", ".join(DRIVERS) else texts["drivers"]
+        shown = drivers if drivers in {"all", "any"} else ", ".join(f"`{driver}`" for driver in drivers.split(", "))
+        rows.append((f"`{alert['alert']}`", alert["labels"]["severity"], shown, texts["summary"]))
+    return table(("alert", "severity", "driver", "meaning"), *rows)
 
 
 class Blank:
@@ -148,6 +161,7 @@ def written(readme: str) -> str:
         ("status", sample.page()),
         ("incidents", incidents()),
         ("limits", limits()),
+        ("alerts", alerts()),
         ("metrics", metrics()),
         ("settings", settings()),
     ):
