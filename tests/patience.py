@@ -11,10 +11,10 @@ Answer = TypeVar("Answer")
 PAUSE = 0.02  # seconds between two looks
 
 
-def until(condition: Callable[[], Answer], within: float = 10.0) -> Answer:
+def until(condition: Callable[[], Answer], within: float = 10.0, pause: float = PAUSE) -> Answer:
     """What `condition` answers as soon as that is true; fails the test after `within` seconds of real time."""
     deadline = time.monotonic() + within
     while not (answer := condition()):
         assert time.monotonic() < deadline, f"still {answer!r} after {within} s"
-        time.sleep(PAUSE)
+        time.sleep(pause)
     return answer

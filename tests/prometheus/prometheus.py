@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -40,13 +40,20 @@ class Found(NamedTuple):
 
 
 class Prometheus(prometheus.Prometheus):
-    """Debian's Prometheus, scraping one target each second."""
+    """Debian's Prometheus, scraping one target each second if not told otherwise."""
 
-    def __init__(self, target: str, job: str = prometheus.JOB) -> None:
+    def __init__(
+        self,
+        target: str,
+        job: str = prometheus.JOB,
+        interval: float = SCRAPE_INTERVAL,
+        more: str = "",
+        options: Sequence[str] = (),
+    ) -> None:
         program = prometheus.found()
         if program is None:
             pytest.fail("Debian's prometheus is missing: `make services` installs it")
-        super().__init__(program, target, SCRAPE_INTERVAL, job)
+        super().__init__(program, target, interval, job, more, options)
 
     def __enter__(self) -> Prometheus:
         return self

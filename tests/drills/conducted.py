@@ -1,0 +1,115 @@
+"""One drill: an incident is brought about, told, and ended as its runbook says."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, replace
+
+from exporter.demo.postgres import Postgres
+
+from ..bundle.incidents import TOLD
+from ..patience import until
+from ..runbooks.blocks import Page, read
+from ..runbooks.followed import follow
+from ..runbooks.stage import Stage
+from .receiver import PAGER, PREFIX
+from .shortened import SLACK, fires_within, longest_wait, resolves_within
+from .watching import LOOK, Watch, watched
+
+WORKERS, WORLD, AWS = "real workers", "the demo's world", "moto"
+
+
+@dataclass(frozen=True, slots=True)
+class Drill:
+    """How an incident is brought about here, and what then is to be seen."""
+
+    alert: str  # the one that has to fire, without the prefix
+    where: str
+    stage: Callable[[Postgres], AbstractContextManager[Stage]]
+    shown: str = ""  # what the status page says instead of the alert's name, if that is nowhere in its limits
+    grows: float = 0.0  # seconds until there is anything to be seen, as Laravel or the world has it
+    cure: Callable[[Page], Page] | None = None  # the part of the runbook that ends it; None: see `incurable`
+    incurable: str = ""  # why nothing is done about it here
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A row of the table; seconds are FACTOR times as short as in life."""
+
+    incident: str
+    alert: str
+    where: str
+    fired: float
+    limit: float
+    others: tuple[str, ...]  # further alerts that somebody was told of
+    hidden: tuple[str, ...]  # that fired, and were held back
+    agreed: str  # what the status page says
+    resolved: float | None  # seconds from the cure on
+    incurable: str
+
+    def as_dict(self) -> dict[str, object]:
+        """For a file."""
+        return asdict(self)
+
+
+def cures(page: Page) -> Page:
+    """Only what ends the incident; that the looks before it can be followed is tested elsewhere."""
+    return replace(page, blocks=tuple(block for block in page.blocks if block.note in {"set", "cure"}))
+
+
+def under(*headings: str) -> Callable[[Page], Page]:
+    """The cures below these headings."""
+    return lambda page: cures(
+        replace(page, blocks=tuple(b for b in page.blocks if b.note == "set" or b.under in headings))
+    )
+
+
+def conduct(incident: str, drill: Drill, postgres: Postgres) -> Outcome:
+    """Bring it about, and hold the alerts and the status page to what they promise."""
+    with drill.stage(postgres) as stage, watched(stage) as watch:
+        limit = drill.grows + fires_within(drill.alert, watch.poll) + SLACK
+        until(lambda: watch.firing(drill.alert), limit, LOOK)
+        fired = time.monotonic() - watch.began
+        agreed = until(lambda: said(drill, stage.page), SLACK, LOOK)
+        until(lambda: told(watch, incident), longest_wait() + SLACK, LOOK)
+        resolved = ended(drill, stage, watch) if drill.cure else None
+        pages = set(watch.receiver.told[PAGER])
+        assert pages <= {*TOLD[incident].by, *TOLD[incident].with_}, f"{incident} pages for {pages}"
+        others, informed = watch.fired() - {drill.alert}, watch.receiver.alerts
+        return Outcome(
+            incident,
+            drill.alert,
+            drill.where,
+            fired,
+            limit,
+            tuple(sorted(others - (watch.hidden - informed))),
+            tuple(sorted(others & (watch.hidden - informed))),
+            agreed,
+            resolved,
+            drill.incurable,
+        )
+
+
+def said(drill: Drill, page: str) -> str:
+    """What the status page says of it: the alert's name, or in other words what is so."""
+    named = f"{PREFIX}{drill.alert}"
+    return named if named in page else drill.shown if drill.shown and drill.shown in page else ""
+
+
+def told(watch: Watch, incident: str) -> bool:
+    """Whether somebody has been told of it by an alert that is meant for it."""
+    watch.firing("")
+    return not watch.receiver.alerts.isdisjoint(TOLD[incident].by)
+
+
+def ended(drill: Drill, stage: Stage, watch: Watch) -> float:
+    """Do what the runbook says; seconds until the alert does not fire any more."""
+    assert drill.cure
+    page = drill.cure(read(f"{PREFIX}{drill.alert}"))
+    assert any(block.note == "cure" for block in page.blocks), page.name
+    follow(page, stage)
+    cured = time.monotonic()
+    until(lambda: not watch.firing(drill.alert), resolves_within(drill.alert, watch.poll) + SLACK, LOOK)
+    return time.monotonic() - cured

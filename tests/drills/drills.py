@@ -1,0 +1,57 @@
+"""A drill for each incident."""
+
+from __future__ import annotations
+
+from ..runbooks import waits
+from . import stages
+from .conducted import AWS, WORKERS, WORLD, Drill, cures, under
+from .stages import among_workers, fargate, horizon, world
+
+ALL = 1.0  # of the database's time: what is dear may be asked again at once
+BY_HAND = "its page has nothing to copy: two files are edited, and the next deploy brings them"
+
+DRILLS = {
+    "flash-sale": Drill("ConnectionsHigh", WORKERS, among_workers(waits.flash_sale, KEEP="4"), cure=cures),
+    "double-run": Drill(
+        "JobsReservedTwice", WORKERS, among_workers(stages.double_run), "was handed out again", grows=12, cure=cures
+    ),
+    "stale-code": Drill("WorkersOutdated", WORKERS, among_workers(stages.stale_code), cure=cures),
+    "bloat": Drill("DeadTuplesHigh", WORLD, world("bloat"), cure=cures),
+    "short-retry-after": Drill(
+        "TimeoutExceedsRetryAfter", WORKERS, among_workers(stages.short_retry_after), incurable=BY_HAND
+    ),
+    "sigkill": Drill("OrphanedReservations", WORKERS, among_workers(stages.sigkill), cure=cures),
+    "clock-skew": Drill("WorkerClockAhead", WORKERS, among_workers(stages.clock_skew), cure=cures),
+    "no-skip-locked": Drill(
+        "LockWaits",
+        WORKERS,
+        among_workers(stages.no_skip_locked, KEEP="6"),
+        cure=under("Workers lock without SKIP LOCKED"),
+    ),
+    "database-bound": Drill("PopSlow", WORLD, world("database-bound", ALL), cure=under("Jobs of another queue")),
+    "dead-head": Drill("PopSlow", WORLD, world("dead-head", ALL), cure=under("Dead rows")),
+    "delayed-head": Drill("PopSlow", WORLD, world("delayed-head", ALL), cure=under("Delayed jobs")),
+    "retry-storm": Drill("RetryStorm", WORKERS, among_workers(stages.retry_storm), cure=cures),
+    "starvation": Drill("Starved", WORKERS, among_workers(waits.starvation), cure=cures),
+    "dead-consumer": Drill("Stalled", WORKERS, among_workers(waits.dead_consumer), cure=cures),
+    "paused": Drill(
+        "PausedWithBacklog",
+        WORLD,
+        world("paused", QUEUE="emails", CONNECTION="database", CACHE_PREFIX="laravel_cache_"),
+        cure=cures,
+    ),
+    "horizon-down": Drill("HorizonInactive", WORLD, horizon("horizon-down"), cure=cures),
+    "horizon-paused": Drill("HorizonPaused", WORLD, horizon("horizon-paused"), cure=cures),
+    "no-processes": Drill("HorizonNoProcesses", WORLD, horizon("no-processes", "exports"), cure=cures),
+    "overdue": Drill("HorizonNoProcesses", WORLD, horizon("overdue", "exports"), cure=cures),
+    "redis-memory": Drill("RedisEvictions", WORLD, horizon("redis-memory"), cure=cures),
+    "single-group": Drill("FifoStuck", AWS, fargate("single-group", 1), cure=cures),
+    "scale-from-zero": Drill("ScaleFromZeroStuck", AWS, fargate("scale-from-zero", 1), cure=cures),
+    "backlog-per-task": Drill("BacklogPerTaskHigh", AWS, fargate("backlog-per-task", 6), cure=cures),
+    "flapping": Drill("EcsTasksFlapping", AWS, fargate("flapping", 1, step=1.0), grows=120, cure=cures),
+    "dead-letters": Drill("DeadLettersPresent", AWS, fargate("dead-letters", 3), grows=10, cure=cures),
+    "redelivery": Drill("TimeoutExceedsRetryAfter", AWS, fargate("redelivery"), incurable=BY_HAND),
+    "more-tasks-than-groups": Drill("FifoStuck", AWS, fargate("more-tasks-than-groups", 2), cure=cures),
+    "tasks-missing": Drill("EcsTasksMissing", AWS, fargate("tasks-missing", 4), cure=cures),
+}
+TELLING = ("double-run", "dead-consumer", "bloat", "horizon-down", "single-group")  # what `make test` drills
