@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 
 from exporter.demo.postgres import Postgres
 
@@ -18,15 +18,13 @@ from .receiver import PAGER, PREFIX
 from .shortened import SLACK, fires_within, longest_wait, resolves_within
 from .watching import LOOK, Watch, watched
 
-WORKERS, WORLD, AWS = "real workers", "the demo's world", "moto"
-
 
 @dataclass(frozen=True, slots=True)
 class Drill:
     """How an incident is brought about here, and what then is to be seen."""
 
     alert: str  # the one that has to fire, without the prefix
-    where: str
+    where: str  # it is brought about
     stage: Callable[[Postgres], AbstractContextManager[Stage]]
     shown: str = ""  # what the status page says instead of the alert's name, if that is nowhere in its limits
     grows: float = 0.0  # seconds until there is anything to be seen, as Laravel or the world has it
@@ -48,10 +46,6 @@ class Outcome:
     agreed: str  # what the status page says
     resolved: float | None  # seconds from the cure on
     incurable: str
-
-    def as_dict(self) -> dict[str, object]:
-        """For a file."""
-        return asdict(self)
 
 
 def cures(page: Page) -> Page:

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from exporter.demo.postgres import Postgres
+
 from ..runbooks import waits
 from . import stages
-from .conducted import AWS, WORKERS, WORLD, Drill, cures, under
+from .conducted import Drill, conduct, cures, under
 from .stages import among_workers, fargate, horizon, world
 
+WORKERS, POSTGRES, REDIS, AWS = "real workers", "the demo's PostgreSQL", "the demo's Horizon", "the demo's SQS"
+ROWS = "DRILL_ROWS"  # the folder in which the rows of the table are left, if somebody wants them
 ALL = 1.0  # of the database's time: what is dear may be asked again at once
 BY_HAND = "its page has nothing to copy: two files are edited, and the next deploy brings them"
 
@@ -16,7 +28,7 @@ DRILLS = {
         "JobsReservedTwice", WORKERS, among_workers(stages.double_run), "was handed out again", grows=12, cure=cures
     ),
     "stale-code": Drill("WorkersOutdated", WORKERS, among_workers(stages.stale_code), cure=cures),
-    "bloat": Drill("DeadTuplesHigh", WORLD, world("bloat"), cure=cures),
+    "bloat": Drill("DeadTuplesHigh", POSTGRES, world("bloat"), cure=cures),
     "short-retry-after": Drill(
         "TimeoutExceedsRetryAfter", WORKERS, among_workers(stages.short_retry_after), incurable=BY_HAND
     ),
@@ -28,23 +40,23 @@ DRILLS = {
         among_workers(stages.no_skip_locked, KEEP="6"),
         cure=under("Workers lock without SKIP LOCKED"),
     ),
-    "database-bound": Drill("PopSlow", WORLD, world("database-bound", ALL), cure=under("Jobs of another queue")),
-    "dead-head": Drill("PopSlow", WORLD, world("dead-head", ALL), cure=under("Dead rows")),
-    "delayed-head": Drill("PopSlow", WORLD, world("delayed-head", ALL), cure=under("Delayed jobs")),
+    "database-bound": Drill("PopSlow", POSTGRES, world("database-bound", ALL), cure=under("Jobs of another queue")),
+    "dead-head": Drill("PopSlow", POSTGRES, world("dead-head", ALL), cure=under("Dead rows")),
+    "delayed-head": Drill("PopSlow", POSTGRES, world("delayed-head", ALL), cure=under("Delayed jobs")),
     "retry-storm": Drill("RetryStorm", WORKERS, among_workers(stages.retry_storm), cure=cures),
     "starvation": Drill("Starved", WORKERS, among_workers(waits.starvation), cure=cures),
     "dead-consumer": Drill("Stalled", WORKERS, among_workers(waits.dead_consumer), cure=cures),
     "paused": Drill(
         "PausedWithBacklog",
-        WORLD,
+        POSTGRES,
         world("paused", QUEUE="emails", CONNECTION="database", CACHE_PREFIX="laravel_cache_"),
         cure=cures,
     ),
-    "horizon-down": Drill("HorizonInactive", WORLD, horizon("horizon-down"), cure=cures),
-    "horizon-paused": Drill("HorizonPaused", WORLD, horizon("horizon-paused"), cure=cures),
-    "no-processes": Drill("HorizonNoProcesses", WORLD, horizon("no-processes", "exports"), cure=cures),
-    "overdue": Drill("HorizonNoProcesses", WORLD, horizon("overdue", "exports"), cure=cures),
-    "redis-memory": Drill("RedisEvictions", WORLD, horizon("redis-memory"), cure=cures),
+    "horizon-down": Drill("HorizonInactive", REDIS, horizon("horizon-down"), cure=cures),
+    "horizon-paused": Drill("HorizonPaused", REDIS, horizon("horizon-paused"), cure=cures),
+    "no-processes": Drill("HorizonNoProcesses", REDIS, horizon("no-processes", "exports"), cure=cures),
+    "overdue": Drill("HorizonNoProcesses", REDIS, horizon("overdue", "exports"), cure=cures),
+    "redis-memory": Drill("RedisEvictions", REDIS, horizon("redis-memory"), cure=cures),
     "single-group": Drill("FifoStuck", AWS, fargate("single-group", 1), cure=cures),
     "scale-from-zero": Drill("ScaleFromZeroStuck", AWS, fargate("scale-from-zero", 1), cure=cures),
     "backlog-per-task": Drill("BacklogPerTaskHigh", AWS, fargate("backlog-per-task", 6), cure=cures),
@@ -54,4 +66,21 @@ DRILLS = {
     "more-tasks-than-groups": Drill("FifoStuck", AWS, fargate("more-tasks-than-groups", 2), cure=cures),
     "tasks-missing": Drill("EcsTasksMissing", AWS, fargate("tasks-missing", 4), cure=cures),
 }
+NOT_DRILLED: dict[str, str] = {}  # incident → why not
 TELLING = ("double-run", "dead-consumer", "bloat", "horizon-down", "single-group")  # what `make test` drills
+
+
+def in_(where: str) -> list[Any]:
+    """The incidents that are brought about there; those that only `make drill` drills are marked."""
+    return [
+        pytest.param(name, marks=[] if name in TELLING else [pytest.mark.drill])
+        for name, drill in DRILLS.items()
+        if drill.where == where
+    ]
+
+
+def drill(incident: str, postgres: Postgres) -> None:
+    """Conduct it, and leave its row where somebody wants it."""
+    outcome = conduct(incident, DRILLS[incident], postgres)
+    if folder := os.environ.get(ROWS):
+        (Path(folder) / f"{incident}.json").write_text(json.dumps(asdict(outcome)), "utf-8")

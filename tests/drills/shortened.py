@@ -20,7 +20,7 @@ EXCUSED = {
 WAITS = ("group_wait", "group_interval", "repeat_interval")
 
 DURATION = re.compile(r"(?<=\[)(\w+)(?=\])|(?<=offset )(\w+)")
-LIMIT = re.compile(r"((?:_age|_wait|_timestamp)_seconds\)? [<>] )(\d+)")  # seconds that something has to last
+LIMIT = re.compile(r"((?:_age|_wait|_timestamp)_seconds\)? [<>] )(\d+(?:\.\d+)?)")  # seconds that something has to last
 
 
 def short(duration: str | float) -> str:
@@ -32,7 +32,7 @@ def short(duration: str | float) -> str:
 def expression(expr: str) -> str:
     """An expression with its windows, and with its limits for how long something lasts."""
     windows = DURATION.sub(lambda found: short(found[0]), expr)
-    return LIMIT.sub(lambda found: f"{found[1]}{int(found[2]) / FACTOR:g}", windows)
+    return LIMIT.sub(lambda found: f"{found[1]}{float(found[2]) / FACTOR:g}", windows)
 
 
 def rule(shipped: dict[str, Any]) -> dict[str, Any]:
