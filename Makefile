@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Each does all of its own set-up.
+# `make demo`, `make test` and `make drill`. Each does all of its own set-up.
 
 PYTHON ?= python3
 VENV := .venv

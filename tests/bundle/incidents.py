@@ -35,7 +35,7 @@ TOLD = {
     "retry-storm": Told(("RetryStorm",), ("FailureRatioElevated", "FailureRatioHigh", *WAITING, "CapacityLow")),
     "starvation": Told(("Starved",), (*WAITING, "Stalled", "CapacityLow")),
     "dead-consumer": Told(("Stalled",), WAITING),
-    "paused": Told(("PausedWithBacklog",)),
+    "paused": Told(("PausedWithBacklog",), WAITING),  # once it is resumed, what was left there is late
     "horizon-down": Told(
         ("HorizonInactive",), (*WAITING, "HorizonNoProcesses", "NoWorkers", "Stalled", "ReservationsExpired")
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -18,6 +19,8 @@ from .receiver import PAGER, PREFIX
 from .shortened import SLACK, fires_within, longest_wait, resolves_within
 from .watching import LOOK, Watch, watched
 
+PATIENCE = 240.0  # seconds that one block may take: there is more to clear away than while the page is tested
+
 
 @dataclass(frozen=True, slots=True)
 class Drill:
@@ -26,7 +29,8 @@ class Drill:
     alert: str  # the one that has to fire, without the prefix
     where: str  # it is brought about
     stage: Callable[[Postgres], AbstractContextManager[Stage]]
-    shown: str = ""  # what the status page says instead of the alert's name, if that is nowhere in its limits
+    shown: str = ""  # a pattern of what the status page says where none of its limits is this alert's
+    unseen: str = ""  # why the status page says nothing at all
     grows: float = 0.0  # seconds until there is anything to be seen, as Laravel or the world has it
     cure: Callable[[Page], Page] | None = None  # the part of the runbook that ends it; None: see `incurable`
     incurable: str = ""  # why nothing is done about it here
@@ -64,10 +68,10 @@ def conduct(incident: str, drill: Drill, postgres: Postgres) -> Outcome:
     """Bring it about, and hold the alerts and the status page to what they promise."""
     with drill.stage(postgres) as stage, watched(stage) as watch:
         limit = drill.grows + fires_within(drill.alert, watch.poll) + SLACK
-        until(lambda: watch.firing(drill.alert), limit, LOOK)
+        until(lambda: watch.firing(drill.alert), limit, LOOK, lambda: f"{incident}: {watch.state}")
         fired = time.monotonic() - watch.began
-        agreed = until(lambda: said(drill, stage.page), SLACK, LOOK)
-        until(lambda: told(watch, incident), longest_wait() + SLACK, LOOK)
+        agreed = "" if drill.unseen else until(lambda: said(drill, stage.page), SLACK, LOOK)
+        until(lambda: told(watch, incident, drill.alert), longest_wait() + SLACK, LOOK)
         resolved = ended(drill, stage, watch) if drill.cure else None
         pages = set(watch.receiver.told[PAGER])
         assert pages <= {*TOLD[incident].by, *TOLD[incident].with_}, f"{incident} pages for {pages}"
@@ -80,22 +84,25 @@ def conduct(incident: str, drill: Drill, postgres: Postgres) -> Outcome:
             limit,
             tuple(sorted(others - (watch.hidden - informed))),
             tuple(sorted(others & (watch.hidden - informed))),
-            agreed,
+            agreed or drill.unseen,
             resolved,
             drill.incurable,
         )
 
 
 def said(drill: Drill, page: str) -> str:
-    """What the status page says of it: the alert's name, or in other words what is so."""
-    named = f"{PREFIX}{drill.alert}"
-    return named if named in page else drill.shown if drill.shown and drill.shown in page else ""
+    """What the status page says of it: that it names the alert, or in other words what is so."""
+    if f"{PREFIX}{drill.alert}" in page:
+        return "names it"
+    found = re.search(drill.shown, page) if drill.shown else None
+    return f"says “{' '.join(found[0].split())}”" if found else ""
 
 
-def told(watch: Watch, incident: str) -> bool:
-    """Whether somebody has been told of it by an alert that is meant for it."""
-    watch.firing("")
-    return not watch.receiver.alerts.isdisjoint(TOLD[incident].by)
+def told(watch: Watch, incident: str, alert: str) -> bool:
+    """Whether somebody was told: by an alert that is meant for it, or by one behind which that is held back."""
+    watch.firing(alert)
+    meant, informed = TOLD[incident], watch.receiver.alerts
+    return not informed.isdisjoint(meant.by) or (alert in watch.hidden and not informed.isdisjoint(meant.with_))
 
 
 def ended(drill: Drill, stage: Stage, watch: Watch) -> float:
@@ -103,7 +110,7 @@ def ended(drill: Drill, stage: Stage, watch: Watch) -> float:
     assert drill.cure
     page = drill.cure(read(f"{PREFIX}{drill.alert}"))
     assert any(block.note == "cure" for block in page.blocks), page.name
-    follow(page, stage)
+    follow(page, replace(stage, patience=PATIENCE))
     cured = time.monotonic()
     until(lambda: not watch.firing(drill.alert), resolves_within(drill.alert, watch.poll) + SLACK, LOOK)
     return time.monotonic() - cured

@@ -20,7 +20,14 @@ from .stages import among_workers, fargate, horizon, world
 WORKERS, POSTGRES, REDIS, AWS = "real workers", "the demo's PostgreSQL", "the demo's Horizon", "the demo's SQS"
 ROWS = "DRILL_ROWS"  # the folder in which the rows of the table are left, if somebody wants them
 ALL = 1.0  # of the database's time: what is dear may be asked again at once
+UNSEEN = "has no word for it"
 BY_HAND = "its page has nothing to copy: two files are edited, and the next deploy brings them"
+
+
+def late(queue: str) -> str:
+    """What the status page says of a queue whose jobs wait for longer than they may."""
+    return f"{queue} +oldest job [0-9dhms ]+[dhms]"
+
 
 DRILLS = {
     "flash-sale": Drill("ConnectionsHigh", WORKERS, among_workers(waits.flash_sale, KEEP="4"), cure=cures),
@@ -44,8 +51,8 @@ DRILLS = {
     "dead-head": Drill("PopSlow", POSTGRES, world("dead-head", ALL), cure=under("Dead rows")),
     "delayed-head": Drill("PopSlow", POSTGRES, world("delayed-head", ALL), cure=under("Delayed jobs")),
     "retry-storm": Drill("RetryStorm", WORKERS, among_workers(stages.retry_storm), cure=cures),
-    "starvation": Drill("Starved", WORKERS, among_workers(waits.starvation), cure=cures),
-    "dead-consumer": Drill("Stalled", WORKERS, among_workers(waits.dead_consumer), cure=cures),
+    "starvation": Drill("Starved", WORKERS, among_workers(waits.starvation), late("database/default"), cure=cures),
+    "dead-consumer": Drill("Stalled", WORKERS, among_workers(waits.dead_consumer), late("database/emials"), cure=cures),
     "paused": Drill(
         "PausedWithBacklog",
         POSTGRES,
@@ -53,18 +60,20 @@ DRILLS = {
         cure=cures,
     ),
     "horizon-down": Drill("HorizonInactive", REDIS, horizon("horizon-down"), cure=cures),
-    "horizon-paused": Drill("HorizonPaused", REDIS, horizon("horizon-paused"), cure=cures),
+    "horizon-paused": Drill("HorizonPaused", REDIS, horizon("horizon-paused"), "paused in Horizon: [^ ]+", cure=cures),
     "no-processes": Drill("HorizonNoProcesses", REDIS, horizon("no-processes", "exports"), cure=cures),
     "overdue": Drill("HorizonNoProcesses", REDIS, horizon("overdue", "exports"), cure=cures),
-    "redis-memory": Drill("RedisEvictions", REDIS, horizon("redis-memory"), cure=cures),
+    "redis-memory": Drill("RedisEvictions", REDIS, horizon("redis-memory"), "Redis may throw jobs away", cure=cures),
     "single-group": Drill("FifoStuck", AWS, fargate("single-group", 1), cure=cures),
-    "scale-from-zero": Drill("ScaleFromZeroStuck", AWS, fargate("scale-from-zero", 1), cure=cures),
+    "scale-from-zero": Drill(
+        "ScaleFromZeroStuck", AWS, fargate("scale-from-zero", 1), late("sqs/notifications.fifo"), cure=cures
+    ),
     "backlog-per-task": Drill("BacklogPerTaskHigh", AWS, fargate("backlog-per-task", 6), cure=cures),
-    "flapping": Drill("EcsTasksFlapping", AWS, fargate("flapping", 1, step=1.0), grows=120, cure=cures),
+    "flapping": Drill("EcsTasksFlapping", AWS, fargate("flapping", 1, step=1.0), grows=120, unseen=UNSEEN, cure=cures),
     "dead-letters": Drill("DeadLettersPresent", AWS, fargate("dead-letters", 3), grows=10, cure=cures),
     "redelivery": Drill("TimeoutExceedsRetryAfter", AWS, fargate("redelivery"), incurable=BY_HAND),
     "more-tasks-than-groups": Drill("FifoStuck", AWS, fargate("more-tasks-than-groups", 2), cure=cures),
-    "tasks-missing": Drill("EcsTasksMissing", AWS, fargate("tasks-missing", 4), cure=cures),
+    "tasks-missing": Drill("EcsTasksMissing", AWS, fargate("tasks-missing", 4), unseen=UNSEEN, cure=cures),
 }
 NOT_DRILLED: dict[str, str] = {}  # incident → why not
 TELLING = ("double-run", "dead-consumer", "bloat", "horizon-down", "single-group")  # what `make test` drills

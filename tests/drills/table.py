@@ -8,7 +8,6 @@ from pathlib import Path
 from ..readme.tables import table
 from .conducted import Outcome
 from .drills import DRILLS, NOT_DRILLED
-from .receiver import PREFIX
 
 HEAD = ("incident", "brought about in", "alert", "fired after", "other alerts", "the status page", "after its runbook")
 
@@ -27,7 +26,6 @@ def drawn(outcomes: dict[str, Outcome]) -> str:
 
 def row(outcome: Outcome) -> tuple[str, ...]:
     """One drill."""
-    says = "names it" if outcome.agreed.startswith(PREFIX) else f"says “{outcome.agreed}”"
     ended = outcome.incurable if outcome.resolved is None else f"resolved in {outcome.resolved:.0f} s"
     return (
         f"`{outcome.incident}`",
@@ -35,7 +33,7 @@ def row(outcome: Outcome) -> tuple[str, ...]:
         f"`{outcome.alert}`",
         f"{outcome.fired:.0f} s of {outcome.limit:.0f}",
         "; ".join(filter(None, (listed(outcome.others), listed(outcome.hidden, "held back: ")))),
-        says,
+        outcome.agreed,
         ended,
     )
 

@@ -42,6 +42,13 @@ class Watch:
         asked = 'max(laravel_queue_source_configured_interval_seconds{collector=~"jobs|queues"})'
         return self.prometheus.value(asked) or 0.0
 
+    @property
+    def state(self) -> str:
+        """The alerts now, fired or pending."""
+        return ", ".join(
+            f"{found.labels['alertname']} {found.labels['alertstate']}" for found in self.prometheus.query("ALERTS")
+        )
+
     def firing(self, name: str) -> bool:
         """Whether this alert fires now. Notes what is held back."""
         suppressed = self.manager.suppressed()
