@@ -46,7 +46,7 @@ TOLD = {
     "single-group": Told(("FifoStuck",), (*WAITING, "BacklogPerTaskHigh")),
     "scale-from-zero": Told(("ScaleFromZeroStuck",), (*WAITING, "Stalled", "BacklogPerTaskHigh")),
     "backlog-per-task": Told(("BacklogPerTaskHigh",), (*WAITING, "EcsTasksMissing")),
-    "flapping": Told(("EcsTasksFlapping",), ("EcsTasksMissing",)),
+    "flapping": Told(("EcsTasksFlapping",), ("EcsTasksMissing", *WAITING)),
     "dead-letters": Told(("DeadLettersPresent",), WAITING),
     "redelivery": Told(("TimeoutExceedsRetryAfter",)),
     "more-tasks-than-groups": Told(("FifoStuck",), (*WAITING, "BacklogPerTaskHigh")),

@@ -60,7 +60,9 @@ DRILLS = {
         cure=cures,
     ),
     "horizon-down": Drill("HorizonInactive", REDIS, horizon("horizon-down"), cure=cures),
-    "horizon-paused": Drill("HorizonPaused", REDIS, horizon("horizon-paused"), "paused in Horizon: [^ ]+", cure=cures),
+    "horizon-paused": Drill(
+        "HorizonPaused", REDIS, horizon("horizon-paused"), r"paused in Horizon: [\w-]+", cure=cures
+    ),
     "no-processes": Drill("HorizonNoProcesses", REDIS, horizon("no-processes", "exports"), cure=cures),
     "overdue": Drill("HorizonNoProcesses", REDIS, horizon("overdue", "exports"), cure=cures),
     "redis-memory": Drill("RedisEvictions", REDIS, horizon("redis-memory"), "Redis may throw jobs away", cure=cures),
