@@ -45,8 +45,8 @@ class Outcome:
     where: str
     fired: float
     limit: float
-    others: tuple[str, ...]  # further alerts that somebody was told of
-    hidden: tuple[str, ...]  # that fired, and were held back
+    others: tuple[str, ...]  # further alerts that fired
+    hidden: tuple[str, ...]  # that fired, and of which nobody was told
     agreed: str  # what the status page says
     resolved: float | None  # seconds from the cure on
     incurable: str
@@ -75,15 +75,15 @@ def conduct(incident: str, drill: Drill, postgres: Postgres) -> Outcome:
         resolved = ended(drill, stage, watch) if drill.cure else None
         pages = set(watch.receiver.told[PAGER])
         assert pages <= {*TOLD[incident].by, *TOLD[incident].with_}, f"{incident} pages for {pages}"
-        others, informed = watch.fired() - {drill.alert}, watch.receiver.alerts
+        all_fired, held = watch.fired(), watch.hidden - watch.receiver.alerts
         return Outcome(
             incident,
             drill.alert,
             drill.where,
             fired,
             limit,
-            tuple(sorted(others - (watch.hidden - informed))),
-            tuple(sorted(others & (watch.hidden - informed))),
+            tuple(sorted(all_fired - held - {drill.alert})),
+            tuple(sorted(all_fired & held)),
             agreed or drill.unseen,
             resolved,
             drill.incurable,
