@@ -39,7 +39,7 @@ TOLD = {
     "horizon-down": Told(
         ("HorizonInactive",), (*WAITING, "HorizonNoProcesses", "NoWorkers", "Stalled", "ReservationsExpired")
     ),
-    "horizon-paused": Told(("HorizonPaused", "PausedWithBacklog")),
+    "horizon-paused": Told(("HorizonPaused", "PausedWithBacklog"), WAITING),  # the same
     "no-processes": Told(("HorizonNoProcesses",), (*WAITING, "Stalled")),
     "redis-memory": Told(("RedisEvictions", "RedisEvictionPolicy"), ("RedisMemoryHigh", "FailureRatioElevated")),
     "overdue": Told(("Stalled", "HorizonNoProcesses"), WAITING),

@@ -10,7 +10,7 @@ from ..readme.tables import README, put
 from .drills import ROWS
 from .table import drawn, rows
 
-AT_ONCE = 4  # drills: they wait most of the time
+AT_ONCE = 3  # drills: they wait most of the time
 
 with tempfile.TemporaryDirectory(prefix="queue-exporter-drills-") as folder:
     all_of_them = ["-m", "drill or not drill", "--numprocesses", str(AT_ONCE), "--dist", "worksteal"]

@@ -120,7 +120,7 @@ def sigkill(postgres: Postgres) -> Iterator[Supervised]:
 def clock_skew(postgres: Postgres) -> Iterator[Supervised]:
     """The clock of one VM is ahead."""
     with supervised(postgres, Pool("vm-b", environment=bent(AHEAD)), Pool("vm-a"), interval=INTERVAL) as now:
-        now.laravel.start_dispatching(n=3000, rate=2, seconds=0.8)
+        now.laravel.start_dispatching(n=3000, rate=2, seconds=1.5)  # so that some are held at every look
         yield now
 
 
