@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 from .postgres import free_port
@@ -25,12 +24,10 @@ class Prometheus:
     """
     One server, in a temporary folder. A context manager: leaves no process and no file behind.
 
-    `more` is put under its configuration, `options` on its command line.
+    `more` is put under its configuration.
     """
 
-    def __init__(
-        self, program: str, target: str, interval: float, job: str = JOB, more: str = "", options: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, program: str, target: str, interval: float, job: str = JOB, more: str = "") -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="queue-exporter-prometheus-", ignore_cleanup_errors=True)
         self.listen = f"127.0.0.1:{free_port()}"
         folder = Path(self.folder.name)
@@ -39,7 +36,7 @@ class Prometheus:
         command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(
-                [*command, f"--web.listen-address={self.listen}", *options],
+                [*command, f"--web.listen-address={self.listen}"],
                 stdout=log,
                 stderr=log,
                 start_new_session=True,  # a Ctrl-C is for us, and we end it

@@ -22,7 +22,6 @@ MORE = """\
 rule_files: [{rules}]
 alerting: {{alertmanagers: [{{static_configs: [{{targets: ["{alertmanager}"]}}]}}]}}
 """
-RESENT = f"--rules.alert.resend-delay={shortened.short('1m')}"
 FIRED = 'max without (alertstate) (max_over_time(ALERTS{alertstate="firing"}[1h]))'
 
 
@@ -69,6 +68,6 @@ def watched(stage: Stage) -> Iterator[Watch]:
         rules, routes = shortened.rules(folder), shortened.routes(folder, receiver.url)
         with alertmanager.started(folder, routes) as manager:
             more = MORE.format(rules=rules, alertmanager=manager.listen)
-            with Prometheus(target, interval=shortened.INTERVAL, more=more, options=(RESENT,)) as prometheus:
+            with Prometheus(target, interval=shortened.INTERVAL, more=more) as prometheus:
                 until(lambda: prometheus.value("up") == 1, STARTING, LOOK)
                 yield Watch(prometheus, manager, receiver, time.monotonic())

@@ -6,7 +6,7 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pytest
@@ -48,12 +48,11 @@ class Prometheus(prometheus.Prometheus):
         job: str = prometheus.JOB,
         interval: float = SCRAPE_INTERVAL,
         more: str = "",
-        options: Sequence[str] = (),
     ) -> None:
         program = prometheus.found()
         if program is None:
             pytest.fail("Debian's prometheus is missing: `make services` installs it")
-        super().__init__(program, target, interval, job, more, options)
+        super().__init__(program, target, interval, job, more)
 
     def __enter__(self) -> Prometheus:
         return self
