@@ -1,11 +1,11 @@
-# Two commands: `make demo` and `make test`. Each does all of its own set-up.
+# `make demo`, `make test` and `make drill`. Each does all of its own set-up.
 
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
 PACKAGES := $(shell grep -v '^#' tests/debian-packages.txt)
 
-.PHONY: help demo test lint services constraints clean
+.PHONY: help demo test drill lint services constraints clean
 
 help: ## what there is
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/'
@@ -15,6 +15,9 @@ demo: $(VENV)/demo ## a small Laravel-shaped world, and the exporter on http://1
 
 test: $(VENV)/dev services lint ## all checks; installs Debian packages, as root or with sudo, and says which
 	$(VENV)/bin/pytest --numprocesses 3 --dist loadfile $(ARGS)
+
+drill: $(VENV)/dev services ## every incident, brought about and told by its alert; writes the table into README.md
+	$(VENV)/bin/python -m tests.drills
 
 lint: $(VENV)/dev ## style and types
 	$(VENV)/bin/ruff check .

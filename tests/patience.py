@@ -11,10 +11,16 @@ Answer = TypeVar("Answer")
 PAUSE = 0.02  # seconds between two looks
 
 
-def until(condition: Callable[[], Answer], within: float = 10.0) -> Answer:
-    """What `condition` answers as soon as that is true; fails the test after `within` seconds of real time."""
+def until(
+    condition: Callable[[], Answer], within: float = 10.0, pause: float = PAUSE, what: Callable[[], str] = str
+) -> Answer:
+    """
+    What `condition` answers as soon as that is true; fails the test after `within` seconds of real time.
+
+    Between two looks it waits `pause` seconds; `what` tells how things are when it fails.
+    """
     deadline = time.monotonic() + within
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"still {answer!r} after {within} s"
-        time.sleep(PAUSE)
+        assert time.monotonic() < deadline, f"still {answer!r} after {within} s {what()}".rstrip()
+        time.sleep(pause)
     return answer

@@ -13,7 +13,7 @@ from .daemon import free_port
 STOPPING = 5.0  # seconds
 JOB = "laravel-queue-exporter"  # as in all rules and examples
 CONFIG = """\
-global: {{scrape_interval: {interval}s}}
+global: {{scrape_interval: {milliseconds:.0f}ms}}
 scrape_configs:
   - job_name: {job}
     static_configs: [{{targets: ["{target}"]}}]
@@ -21,14 +21,18 @@ scrape_configs:
 
 
 class Prometheus:
-    """One server, in a temporary folder. A context manager: leaves no process and no file behind."""
+    """
+    One server, in a temporary folder. A context manager: leaves no process and no file behind.
 
-    def __init__(self, program: str, target: str, interval: int, job: str = JOB) -> None:
+    `more` is put under its configuration.
+    """
+
+    def __init__(self, program: str, target: str, interval: float, job: str = JOB, more: str = "") -> None:
         self.folder = tempfile.TemporaryDirectory(prefix="queue-exporter-prometheus-", ignore_cleanup_errors=True)
         self.listen = f"127.0.0.1:{free_port()}"
         folder = Path(self.folder.name)
         config = folder / "prometheus.yml"
-        config.write_text(CONFIG.format(target=target, interval=interval, job=job))
+        config.write_text(CONFIG.format(target=target, milliseconds=1000 * interval, job=job) + more)
         command = [program, f"--config.file={config}", f"--storage.tsdb.path={folder / 'data'}"]
         with (folder / "log").open("wb") as log:
             self.process = subprocess.Popen(

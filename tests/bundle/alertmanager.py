@@ -40,7 +40,8 @@ class Alertmanager:
     """Its API."""
 
     def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}/api/v2"
+        self.listen = f"127.0.0.1:{port}"
+        self.url = f"http://{self.listen}/api/v2"
 
     def ready(self) -> bool:
         try:
@@ -72,14 +73,14 @@ class Alertmanager:
 
 
 @contextmanager
-def started(folder: Path) -> Iterator[Alertmanager]:
+def started(folder: Path, config: Path = ALERTMANAGER) -> Iterator[Alertmanager]:
     """One that runs on a free port, alone."""
     port = free_port()
     with (folder / "log").open("wb") as log:
         process = subprocess.Popen(
             [
                 program("prometheus-alertmanager"),
-                f"--config.file={ALERTMANAGER}",
+                f"--config.file={config}",
                 f"--storage.path={folder / 'data'}",
                 f"--web.listen-address=127.0.0.1:{port}",
                 "--cluster.listen-address=",

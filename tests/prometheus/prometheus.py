@@ -40,13 +40,19 @@ class Found(NamedTuple):
 
 
 class Prometheus(prometheus.Prometheus):
-    """Debian's Prometheus, scraping one target each second."""
+    """Debian's Prometheus, scraping one target each second if not told otherwise."""
 
-    def __init__(self, target: str, job: str = prometheus.JOB) -> None:
+    def __init__(
+        self,
+        target: str,
+        job: str = prometheus.JOB,
+        interval: float = SCRAPE_INTERVAL,
+        more: str = "",
+    ) -> None:
         program = prometheus.found()
         if program is None:
             pytest.fail("Debian's prometheus is missing: `make services` installs it")
-        super().__init__(program, target, SCRAPE_INTERVAL, job)
+        super().__init__(program, target, interval, job, more)
 
     def __enter__(self) -> Prometheus:
         return self

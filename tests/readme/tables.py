@@ -185,9 +185,14 @@ def written(readme: str) -> str:
         ("metrics", metrics()),
         ("settings", settings()),
     ):
-        before, begin, rest = readme.partition(f"<!-- {name} -->\n")
-        _, end, after = rest.partition(f"<!-- /{name} -->\n")
-        if not (begin and end):
-            raise ValueError(f"README.md: expected the lines <!-- {name} --> and <!-- /{name} -->")
-        readme = f"{before}{begin}\n{text}\n{end}{after}"
+        readme = put(readme, name, text)
     return readme
+
+
+def put(readme: str, name: str, text: str) -> str:
+    """The README with this text between the marks of this name."""
+    before, begin, rest = readme.partition(f"<!-- {name} -->\n")
+    _, end, after = rest.partition(f"<!-- /{name} -->\n")
+    if not (begin and end):
+        raise ValueError(f"README.md: expected the lines <!-- {name} --> and <!-- /{name} -->")
+    return f"{before}{begin}\n{text}\n{end}{after}"

@@ -39,6 +39,7 @@ class Stage:
 
     variables: Mapping[str, str]  # what a page asks the reader to set, and what is behind it
     watching: App | None = None
+    patience: float = PATIENCE
 
     @property
     def page(self) -> str:
@@ -63,7 +64,7 @@ class Stage:
             check=False,
             cwd=APP,  # where `artisan` is
             env=os.environ | dict(self.variables),
-            timeout=PATIENCE,
+            timeout=self.patience,
         )
         return done.returncode, done.stdout
 

@@ -16,7 +16,7 @@ from .supervised import Pool, Supervised, supervised
 
 Incident = Callable[[Postgres], AbstractContextManager[Supervised]]
 
-SMALL = {"max_connections": "40"}
+SMALL = {"max_connections": "40", "autovacuum_naptime": "6s"}
 LATE = {"default": {"target_wait": 1}}  # soon
 SHOPPERS = 20  # sessions of the web application
 QUARTER_OF_AN_HOUR = 1000  # seconds, and a little more

@@ -1,0 +1,15 @@
+"""Incidents of real Laravel workers under Supervisor."""
+
+from __future__ import annotations
+
+import pytest
+
+from exporter.demo.postgres import Postgres
+
+from .drills import WORKERS, drill, in_
+
+
+@pytest.mark.parametrize("incident", in_(WORKERS))
+def test_incident_is_told(postgres: Postgres, incident: str) -> None:
+    """The alert meant for it fires in time, nobody is paged for anything else, and its runbook ends it."""
+    drill(incident, postgres)

@@ -1,0 +1,15 @@
+"""Incidents of the demo's Horizon."""
+
+from __future__ import annotations
+
+import pytest
+
+from exporter.demo.postgres import Postgres
+
+from .drills import REDIS, drill, in_
+
+
+@pytest.mark.parametrize("incident", in_(REDIS))
+def test_incident_is_told(postgres: Postgres, incident: str) -> None:
+    """The alert meant for it fires in time, nobody is paged for anything else, and its runbook ends it."""
+    drill(incident, postgres)
