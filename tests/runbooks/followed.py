@@ -9,9 +9,7 @@ from ..patience import until
 from .blocks import Block, Page, missing
 from .stage import Stage
 
-NOTED = re.compile(
-    r"^ *(pid|id) +\|.*\n[-+]+\n *(\d+) ", re.MULTILINE
-)  # the first row of a table that has such a column
+NOTED = re.compile(r"^ *(pid|id) +\|.*\n[-+]+\n *(\d+) ", re.MULTILINE)  # a table's first row
 ENDING = 30.0  # seconds until the status page shows that a cure helped
 
 

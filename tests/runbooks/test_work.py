@@ -134,7 +134,7 @@ def test_failed_jobs_are_found_and_tried_again(postgres18: Postgres, name: str) 
 
 def test_retry_storm_is_set_aside(postgres18: Postgres) -> None:
     """Over a hundred jobs wait for another try; set aside, they hold nobody up, and can be had back."""
-    with supervised(postgres18, MAIL) as going_on:
+    with supervised(postgres18, MAIL, variables={"CLASS": r"App\Jobs\SyncInventory"}) as going_on:
         going_on.laravel.dispatch("mail", n=120, mode="release:600", class_="SyncInventory", seconds=0)
         going_on.sees("LaravelQueueRetryStorm")
         follow_until_resolved(read("LaravelQueueRetryStorm"), going_on.stage)
