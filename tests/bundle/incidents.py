@@ -1,7 +1,7 @@
 """
 Which alert is meant for which incident: the first one tells it, the others may rightly fire with it.
 
-The names are those that `queue-exporter demo --incident` takes, and those of incidents that have no world there.
+The names are those that `queue-exporter demo --incident` takes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ class Told(NamedTuple):
 
     by: tuple[str, ...]  # at least one of these has to fire, and each of them may
     with_: tuple[str, ...] = ()  # what else is true then
-    not_in_the_demo: str = ""  # why it cannot be rehearsed there
 
 
 WAITING = ("WaitTooLong", "WaitBudgetBurn", "WaitWithoutTarget")
@@ -41,18 +40,18 @@ TOLD = {
         ("HorizonInactive",), (*WAITING, "HorizonNoProcesses", "NoWorkers", "Stalled", "ReservationsExpired")
     ),
     "horizon-paused": Told(("HorizonPaused", "PausedWithBacklog")),
-    "no-processes": Told(
-        ("HorizonNoProcesses",), (*WAITING, "Stalled"), "no world yet: a supervisor without processes"
+    "no-processes": Told(("HorizonNoProcesses",), (*WAITING, "Stalled")),
+    "redis-full": Told(
+        ("RedisFull",), ("RedisMemoryHigh", "HorizonInactive", "HorizonNoProcesses", "NoWorkers", *WAITING)
     ),
     "redis-memory": Told(("RedisEvictions", "RedisEvictionPolicy"), ("RedisMemoryHigh", "FailureRatioElevated")),
     "overdue": Told(("Stalled", "HorizonNoProcesses"), WAITING),
     "single-group": Told(("FifoStuck",), (*WAITING, "BacklogPerTaskHigh")),
     "scale-from-zero": Told(("ScaleFromZeroStuck",), (*WAITING, "Stalled", "BacklogPerTaskHigh")),
     "backlog-per-task": Told(("BacklogPerTaskHigh",), (*WAITING, "EcsTasksMissing")),
-    "flapping": Told(("EcsTasksFlapping",), ("EcsTasksMissing",), "no world yet: a scaling that is too eager"),
+    "flapping": Told(("EcsTasksFlapping",), ("EcsTasksMissing",)),
+    "tasks-missing": Told(("EcsTasksMissing",), ("BacklogPerTaskHigh", *WAITING)),
     "dead-letters": Told(("DeadLettersPresent",), WAITING),
-    "redelivery": Told(
-        ("TimeoutExceedsRetryAfter",), (), "no world yet: a timeout that is not below VisibilityTimeout"
-    ),
-    "more-tasks-than-groups": Told(("FifoStuck",), (*WAITING, "BacklogPerTaskHigh"), "no world yet: as single-group"),
+    "redelivery": Told(("TimeoutExceedsRetryAfter",)),
+    "more-tasks-than-groups": Told(("FifoStuck",), (*WAITING, "BacklogPerTaskHigh")),
 }
