@@ -20,35 +20,57 @@ class Finding:
     says: str
     alert: str  # "" while there is no runbook of that name
     over: bool
+    page: bool  # whether its alert wakes somebody up
     ratio: float
 
 
 def find(samples: Iterable[Sample], values: Values, runbooks: Collection[str]) -> Iterator[Finding]:
     """Every series whose metric names a limit, and that is over or near it."""
     for sample in samples:
-        limit, labels = sample.metric.limit, sample.labelled
-        if limit is None or (limit.where and labels[limit.where[0]] not in limit.where[1:]):
-            continue
-        if limit.given and not beside(limit.given, labels, values):
-            continue
-        bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
-        if bound is None:
-            continue
-        over, ratio = compare(limit, sample.value, bound * limit.share)
-        if not over and ratio <= limit.soon:
-            continue
-        says = limit.says.format(
-            value=Amount(sample.metric, sample.value),
-            bound=Amount(sample.metric, bound),
-            beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
-        )
-        yield Finding(
-            where=path(value for label, value in labels.items() if (label, value) != limit.where),
-            says=says if over else f"{says} (soon)",
-            alert=limit.alert if limit.alert in runbooks else "",
-            over=over,
-            ratio=ratio,
-        )
+        for limit in sample.metric.limits:
+            if finding := compared(sample, limit, values, runbooks):
+                yield finding
+
+
+def compared(sample: Sample, limit: Limit, values: Values, runbooks: Collection[str]) -> Finding | None:
+    """What one limit says of one series; None if it is neither over nor near it, or if that does not matter."""
+    labels = sample.labelled
+    if limit.where and labels[limit.where[0]] not in limit.where[1:]:
+        return None
+    if limit.given and not beside(limit.given, labels, values):
+        return None
+    if values.get(limit.unless, {}).get(sample.labels):
+        return None
+    bound = beside(limit.bound, labels, values) if isinstance(limit.bound, Metric) else limit.bound
+    if bound is None:
+        return None
+    value = total(sample, limit.where[0], values) if limit.total else sample.value
+    over, ratio = compare(limit, value, bound * limit.share)
+    if not over and ratio <= limit.soon:
+        return None
+    says = limit.says.format(
+        value=Amount(sample.metric, value),
+        bound=Amount(sample.metric, bound),
+        beside=Amount(limit.beside, beside(limit.beside, labels, values)) if limit.beside else None,
+    )
+    return Finding(
+        where=path(value for label, value in labels.items() if (label, value) != limit.where),
+        says=says if over else f"{says} (soon)",
+        alert=limit.alert if limit.alert in runbooks else "",
+        over=over,
+        page=limit.page,
+        ratio=ratio,
+    )
+
+
+def total(sample: Sample, label: str, values: Values) -> float:
+    """The sum of all series of this metric that differ from this one in nothing but this label."""
+    at = sample.metric.labels.index(label)
+    return sum(
+        value
+        for labels, value in values.get(sample.metric.name, {}).items()
+        if labels[:at] + labels[at + 1 :] == sample.labels[:at] + sample.labels[at + 1 :]
+    )
 
 
 def compare(limit: Limit, value: float, bound: float) -> tuple[bool, float]:

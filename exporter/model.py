@@ -22,7 +22,7 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
     kind: Literal["gauge", "counter", "histogram"] = "gauge"
-    limit: Limit | None = None
+    limit: Limit | tuple[Limit, ...] = ()
     buckets: tuple[float, ...] = ()  # of a histogram: their upper bounds, rising; one more holds what is above
 
     def __post_init__(self) -> None:
@@ -32,6 +32,11 @@ class Metric:
             raise ValueError(f"{self.name}: counters, and only counters, end in _total")
         if (self.kind == "histogram") != bool(self.buckets):
             raise ValueError(f"{self.name}: histograms, and only histograms, have buckets")
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All that it is compared with."""
+        return (self.limit,) if isinstance(self.limit, Limit) else self.limit
 
     def __call__(self, value: float, *labels: str) -> Sample:
         if len(labels) != len(self.labels) or not all(isinstance(label, str) for label in labels):
@@ -53,9 +58,10 @@ class Limit:
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
     that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
     another metric of the same series. `where` is a label and those of its values that count. With
-    `given` that metric of the same series has to be above 0 as well.
+    `total` the series of all values of that label are added up first. With `given` that metric of
+    the same series has to be above 0 as well, and with `unless` the one of that name must not be.
     From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near. Values up
-    to `least` are not worth a word whatever the bound is.
+    to `least` are not worth a word whatever the bound is. `page` is whether its alert wakes somebody up.
     """
 
     bound: Metric | float
@@ -70,6 +76,9 @@ class Limit:
     below: bool = False
     share: float = 1.0
     given: Metric | None = None
+    unless: str = ""
+    total: bool = False
+    page: bool = False
 
 
 class Distribution(float):

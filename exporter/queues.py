@@ -31,7 +31,13 @@ OLDEST_JOB_AGE = Metric(
     "laravel_queue_oldest_job_age_seconds",
     "How long the oldest job that could be taken now has been waiting to be taken; 0 when there is none.",
     QUEUE,
-    limit=Limit(TARGET_WAIT, "oldest job {value}, target {bound}", "LaravelQueueWaitTooLong"),
+    limit=Limit(
+        TARGET_WAIT,
+        "oldest job {value}, target {bound}",
+        "LaravelQueueWaitTooLong",
+        unless="laravel_queue_paused",
+        page=True,
+    ),
 )
 OLDEST_RESERVED_AGE = Metric(
     "laravel_queue_oldest_reserved_job_age_seconds",

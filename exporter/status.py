@@ -1,5 +1,5 @@
 """
-What is over its limit now, worst first, and then everything else in a screenful.
+What is over its limit now, what wakes somebody up first, and then everything else in a screenful.
 
 The report is made from the board alone; the terminal and the browser show the same one.
 """
@@ -223,7 +223,9 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     values: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     for sample in samples:
         values[sample.metric.name][sample.labels] = sample.value
-    findings = sorted(find(samples, values, runbooks), key=lambda f: (not f.over, -f.ratio, f.where, f.says))
+    findings = sorted(
+        find(samples, values, runbooks), key=lambda f: (not f.over, not f.page, -f.ratio, f.where, f.says)
+    )
     return Report(values, tuple(findings), sources, board.named, mono, clock.wall())
 
 

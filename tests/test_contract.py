@@ -97,20 +97,20 @@ def test_openmetrics_has_no_family_twice() -> None:
     assert len(families) == len(set(families))
 
 
-LIMITED = [metric for metrics in DEFINED.values() for metric in metrics if metric.limit is not None]
+LIMITED = [metric for metrics in DEFINED.values() for metric in metrics if metric.limits]
 
 
 @pytest.mark.parametrize("metric", LIMITED, ids=lambda metric: metric.name)
 def test_a_limit_finds_what_it_compares_with(metric: Metric) -> None:
     """Another metric in a limit has no label that the limited one lacks; otherwise nothing would ever be over it."""
-    limit = metric.limit
-    assert limit is not None
-    for other in (limit.bound, limit.beside, limit.given):
-        assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
-    assert not limit.where or limit.where[0] in metric.labels
-    assert 0 < limit.soon <= 1
-    one = Amount(metric, 1)
-    assert limit.says.format(value=one, bound=one, beside=one)
+    for limit in metric.limits:
+        for other in (limit.bound, limit.beside, limit.given):
+            assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
+        assert not limit.unless or contract.LABELS[limit.unless] == metric.labels
+        assert not limit.where or limit.where[0] in metric.labels
+        assert 0 < limit.soon <= 1
+        one = Amount(metric, 1)
+        assert limit.says.format(value=one, bound=one, beside=one)
 
 
 def test_reasons_are_the_closed_set() -> None:

@@ -6,6 +6,7 @@ import json
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from random import Random
 from threading import Event, Thread
 from typing import Any
@@ -53,18 +54,18 @@ class HorizonWorld:
 
     def _fill(self) -> None:
         now = self.wall()
+        self.client.set(f"{HORIZON}last_snapshot_at", int(now))
         for index in range(self.plan.backlog):
             self._push("default", now - 630 + 630 * index / self.plan.backlog)
         for queue, count in self.plan.due.items():
             for _ in range(count):
                 self.client.zadd(self._key(queue, "delayed"), {self._job(queue, now - 900): int(now - 300)})
         for number in range(self.plan.sessions):
-            self.client.set(f"laravel_database_session:{number}", "x" * 2048)
+            self._visit(number)
         if self.plan.state == "down":
             self.client.zadd(f"{HORIZON}masters", {MASTER: int(now - 600)})
             for _ in self.plan.workers:
                 self.client.zadd(self._key("default", "reserved"), {self._job("default", now - 620, 1): int(now - 520)})
-        self.client.set(f"{HORIZON}last_snapshot_at", int(now))
 
     def _run(self) -> None:
         snapshot_at = self.wall() + SNAPSHOT
@@ -74,15 +75,22 @@ class HorizonWorld:
                 if self.chance.random() < rate * TICK:
                     self._push(queue, now)
             if self.plan.sessions:
-                self.client.set(f"laravel_database_session:{self.chance.randrange(10**6)}", "x" * 2048)
+                self._visit(self.chance.randrange(10**6))
             if self.plan.state == "down":
                 continue
-            self._tell(now)
+            try:
+                self._tell(now)
+            except redis.ResponseError:  # the memory is full: Horizon cannot even say that it is alive
+                continue
             for queue in self.plan.workers if self.plan.state == "running" else ():
                 self._work(queue, now)
             if now >= snapshot_at:
                 self._snapshot(int(now))
                 snapshot_at = now + SNAPSHOT
+
+    def _visit(self, number: int) -> None:
+        with suppress(redis.ResponseError):  # the memory is full: the customer sees an error
+            self.client.set(f"laravel_database_session:{number}", "x" * 2048)
 
     def _tell(self, now: float) -> None:
         """What the master and the supervisor say each second, and Redis soon forgets."""
@@ -130,10 +138,8 @@ class HorizonWorld:
         self.client.set(f"{HORIZON}last_snapshot_at", now)
 
     def _push(self, queue: str, at: float) -> None:
-        try:
+        with suppress(redis.ResponseError):  # the memory is full: the customer sees an error
             self.client.rpush(self._key(queue), self._job(queue, at))
-        except redis.ResponseError:  # the memory is full: the customer sees an error
-            return
 
     def _job(self, queue: str, at: float, attempts: int = 0) -> str:
         job = json.loads(payload(JOBS.get(queue, OTHER), queue, self.chance, int(at)))

@@ -41,6 +41,9 @@ TOLD = {
     ),
     "horizon-paused": Told(("HorizonPaused", "PausedWithBacklog"), WAITING),  # the same
     "no-processes": Told(("HorizonNoProcesses",), (*WAITING, "Stalled")),
+    "redis-full": Told(
+        ("RedisFull",), ("RedisMemoryHigh", "HorizonInactive", "HorizonNoProcesses", "NoWorkers", *WAITING)
+    ),
     "redis-memory": Told(("RedisEvictions", "RedisEvictionPolicy"), ("RedisMemoryHigh", "FailureRatioElevated")),
     "overdue": Told(("Stalled", "HorizonNoProcesses"), WAITING),
     "single-group": Told(("FifoStuck",), (*WAITING, "BacklogPerTaskHigh")),

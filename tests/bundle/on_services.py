@@ -57,6 +57,12 @@ ON_HORIZON = [
         {of(server.MEMORY_USED, "redis"): step(1e8, 9e8)},
     ),
     Case(
+        "RedisFull", "redis", 2, REDIS,
+        "99% of the memory that the Redis of redis may have is used, and its maxmemory-policy is noeviction:"
+        " a dispatch fails, and what it was to do is lost.",
+        {of(server.MEMORY_USED, "redis"): step(1e8, 9.9e8)},
+    ),
+    Case(
         "RedisEvictionPolicy", "redis", 15, {**REDIS, "policy": "allkeys-lru"},
         "The Redis of redis has the maxmemory-policy allkeys-lru:"
         " when its memory is full it evicts jobs like any other key.",

@@ -12,7 +12,7 @@ from .rules import ALERTS
 
 
 def test_every_incident_of_the_demo_is_told() -> None:
-    """And nothing else."""
+    """And none that it does not have."""
     assert {*INCIDENTS, *ON_AWS} == TOLD.keys()
 
 
@@ -33,10 +33,11 @@ def test_an_incident_is_told_on_its_driver() -> None:
 
 
 def test_the_status_page_speaks_of_alerts_that_there_are() -> None:
-    """The alert that a limit names is in the bundle, is made of the limit's metric, and works where that is emitted."""
+    """The alert that a limit names is in the bundle, is made of the limit's metric, and works where it is emitted."""
     for metric in METRICS:
-        if metric.limit:
-            alert = ALERTS[metric.limit.alert.removeprefix("LaravelQueue")]
+        for limit in metric.limits:
+            alert = ALERTS[limit.alert.removeprefix("LaravelQueue")]
+            assert limit.page == (alert.severity == "critical"), alert.name
             assert metric.name in alert.metrics, (metric.name, alert.name)
             emitting = {driver for driver, metrics in DRIVERS.items() if metric in metrics}
             known = emitting - ({"sqs"} if metric is queues.JOBS else set())  # there nothing expires

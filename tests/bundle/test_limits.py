@@ -11,7 +11,11 @@ from exporter.model import Limit, Metric
 from ..readme.tables import METRICS
 from .rules import ALERTS
 
-LIMITED = sorted({metric for metric in METRICS if metric.limit}, key=lambda metric: metric.name)
+LIMITED = [
+    pytest.param(metric, limit, id=f"{metric.name}-{limit.alert}")
+    for metric in sorted({*METRICS}, key=lambda metric: metric.name)
+    for limit in metric.limits
+]
 NUMBER = re.compile(r"(?<![\w.\[\"-])(\d+(?:\.\d+)?)(?![\w\]\"])")
 
 
@@ -28,11 +32,9 @@ def expected(metric: Metric, limit: Limit) -> float:
     return limit.bound - 1 if limit.below else limit.bound * limit.share  # below 1 of what is counted is none
 
 
-@pytest.mark.parametrize("metric", LIMITED, ids=lambda metric: str(metric.name))
-def test_a_limit_is_its_alerts(metric: Metric) -> None:
+@pytest.mark.parametrize(("metric", "limit"), LIMITED)
+def test_a_limit_is_its_alerts(metric: Metric, limit: Limit) -> None:
     """A metric that is the limit stands in the expression; a number does, too."""
-    limit = metric.limit
-    assert limit
     rule = ALERTS[limit.alert.removeprefix("LaravelQueue")]
     assert metric.name in rule.expr
     if isinstance(limit.bound, Metric):

@@ -147,7 +147,7 @@ def test_pages_are_few() -> None:
     pages = {name for name, alert in ALERTS.items() if alert.severity == "critical"}
     assert pages == {
         *("WaitTooLong", "NoWorkers", "HorizonInactive", "ScaleFromZeroStuck"),
-        *("JobsReservedTwice", "FailureRatioHigh", "RedisEvictions", "ConnectionsExhausted"),
+        *("JobsReservedTwice", "FailureRatioHigh", "RedisEvictions", "RedisFull", "ConnectionsExhausted"),
         *("ExporterDown", "ExporterAbsent", "SourceDown"),
     }
 

@@ -59,7 +59,7 @@ def test_horizon_down() -> None:
     """The sorted set still has the master, and it is dead; what is held expires, and the oldest job is late."""
     with rehearsed(INCIDENTS["horizon-down"].plan.horizon) as app:
         said = report(app)
-        assert "no Horizon master is running" in said
+        assert "no Horizon master is alive" in said
         assert "redis/default Horizon runs no worker for this queue" in said
         assert "redis/default oldest job 10m" in said
         assert counts(app, polled=False)["expired"] >= 1
@@ -69,7 +69,10 @@ def test_horizon_paused() -> None:
     """A master is alive and paused; so are its queues, and the log names it."""
     with rehearsed(INCIDENTS["horizon-paused"].plan.horizon) as app:
         until(lambda: after(app, "horizon_masters", state="paused"))
-        assert "redis/default paused, oldest job 10m" in report(app)
+        said = report(app)
+        assert "redis/default paused, oldest job 10m" in said
+        assert "redis 1 Horizon master paused" in said
+        assert "target" not in said.partition("QUEUES")[0]
         assert "paused in Horizon: web-1-Qx7t" in state_of(app, "horizon").notes[0]
 
 

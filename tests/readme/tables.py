@@ -108,11 +108,11 @@ def limits() -> str:
     said = (
         (
             f"`{m.name.removeprefix(PREFIX)}`",
-            over(m, m.limit),
-            m.limit.says.format(value=blank, bound=blank, beside=blank),
+            over(m, limit),
+            limit.says.format(value=blank, bound=blank, beside=blank),
         )
         for m in dict.fromkeys(METRICS)
-        if m.limit
+        for limit in m.limits
     )
     return table(("metric (`laravel_queue_…`)", "over its limit", "what `status` says"), *said)
 
@@ -124,11 +124,15 @@ def over(metric: Metric, limit: Limit) -> str:
     if limit.share < 1:
         shown = f"{100 * limit.share:.0f} % of {shown}"
     when = "off by more than" if limit.either_way else "below" if limit.below else "above"
-    if limit.where:
+    if limit.total:
+        when = f"in every `{limit.where[0]}` together {when}"
+    elif limit.where:
         when = f"{', '.join(f'`{value}`' for value in limit.where[1:])} {when}"
     said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
     if limit.given:
         said += f", while `{limit.given.name.removeprefix(PREFIX)}` is above 0"
+    if limit.unless:
+        said += f", unless `{limit.unless.removeprefix(PREFIX)}` is"
     if limit.least:
         said += f", if over {amount(metric, limit.least)}"
     return said if limit.soon == 1 else f"{said}; near from {100 * limit.soon:.0f} % of that"

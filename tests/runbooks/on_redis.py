@@ -54,6 +54,7 @@ say running
 while :; do sleep 0.1; done
 """
 State = Literal["running", "paused", "down"]
+PLAIN_WORKER = ("APP_USER", "TRIES", "TIMEOUT", "MEMORY", "BACKOFF")  # of what is not run here
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +87,8 @@ def on_redis(name: str, queue: str = "default") -> Iterator[Stage]:
             watching = app.build(settings(server.url(), queues=queues, **watched))
             with HorizonWorld(plan, server.port, now=Directed(folder).now), serving(watching) as address:
                 variables = {"EXPORTER": address, "REDIS": server.url(), "PREFIX": PREFIX, "HORIZON": HORIZON}
-                yield Stage(
-                    variables
-                    | {"QUEUE": queue, "APP": str(folder), "MORE": "64mb", "PATH": path, "TMPDIR": str(folder)},
-                    watching,
-                )
+                variables |= {"QUEUE": queue, "APP": str(folder), "PATH": path, "TMPDIR": str(folder)}
+                yield Stage(variables | {"MEGABYTES": "64"} | dict.fromkeys(PLAIN_WORKER, "-"), watching)
     finally:
         shutil.rmtree(folder)
 

@@ -111,9 +111,9 @@ def _stage(now: Rehearsal, plan: Plan, address: str) -> Stage:
             "QUEUE": "default",
             "OTHER_QUEUE": "imports",
         }
-        | {"POOL": "default", "KEEP": "2", "SUPERVISOR": "/etc/supervisor/conf.d"}  # nobody supervises its workers
+        | {"POOL": "default", "SUPERVISOR": "/etc/supervisor/conf.d"}  # nobody supervises its workers
         | {f"PG{name}": value for name, value in where.items()}
-        | {"PGUSER": "postgres", "PGOPTIONS": READ_ONLY, "OLDER_THAN": "1 second"}
+        | {"PGUSER": "postgres", "PGOPTIONS": READ_ONLY}
         | {f"DB_{name}": value for name, value in where.items()}
         | {"DB_USERNAME": "laravel", "CACHE_DRIVER": "database", "CACHE_PATH": str(Path("/nonexistent"))},
         now.watching,

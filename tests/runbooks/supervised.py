@@ -153,6 +153,8 @@ def _typed(laravel: Laravel, pool: Pool, path: str) -> dict[str, str]:
     mine = {name: value for name, value in laravel.environment.items() if os.environ.get(name) != value}
     where = {f"PG{name}": mine[f"DB_{name}"] for name in ("HOST", "PORT", "DATABASE")}
     own = {"PATH": path, "SUPERVISOR": str(laravel.folder / "conf.d"), "POOL": pool.name, "QUEUE": pool.queues[0]}
+    own |= {"LONGEST": str(int(pool.options.get("timeout", 60)) + 10)}  # this and the next are what mitigations ask for
+    own |= {"LONGER": "300", "STOPWAITSECS": "90", "TIMEOUT": "75", "MEMORY": "128"}
     own |= {"SUPERVISOR_LOG": str(laravel.folder / "supervisord.log")}
     own |= {"REDIS": f"redis://127.0.0.1:{mine.get('REDIS_PORT')}/0", "REDIS_PREFIX": "laravel_database_"}
     database = {"TABLE": "jobs", "RETRY_AFTER": str(pool.retry_after), "PGUSER": "postgres", "PGOPTIONS": READ_ONLY}

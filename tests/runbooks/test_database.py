@@ -57,9 +57,14 @@ def small_server(postgres18: Postgres) -> Iterator[Postgres]:
 
 
 def test_transaction_that_is_open_for_long_is_ended(servers: Servers) -> None:
-    """Who holds the horizon is found and ended, and vacuum comes through; the rule itself takes 15 minutes."""
-    with on_postgres(servers, INCIDENTS["bloat"].plan, FAST) as stage:
+    """Who holds the horizon is ended, nobody else is, and vacuum comes through; the rule itself takes 15 minutes."""
+    with (
+        on_postgres(servers, INCIDENTS["bloat"].plan, FAST) as stage,
+        troubles.session(stage, "console") as somebody_else,
+    ):
+        somebody_else.execute("BEGIN")
         follow(read("LaravelQueueXminHeld"), stage)
+        somebody_else.execute("COMMIT")
 
 
 def test_dead_rows_are_removed(servers: Servers) -> None:

@@ -15,7 +15,7 @@ PAGES = [  # the incident in which each page's commands are run, how many tasks 
     ("LaravelQueueFifoStuck", "single-group", 1, NEVER),
     ("LaravelQueueFifoStuck", "more-tasks-than-groups", 2, NEVER),
     ("LaravelQueueDeadLettersPresent", "dead-letters", 3, NEVER),
-    ("LaravelQueueEcsTasksMissing", "tasks-missing", 4, NEVER),
+    ("LaravelQueueEcsTasksMissing", "tasks-missing", 2, NEVER),
     ("LaravelQueueEcsTasksFlapping", "flapping", 1, 1.0),
 ]
 

@@ -98,14 +98,14 @@ def test_job_of_a_killed_worker_is_given_back(postgres18: Postgres) -> None:
 
 
 def test_rerun_is_told_from_a_double_run(postgres18: Postgres) -> None:
-    """After the death of its worker and `retry_after` the job was started again, and everything points to the death."""
+    """After the death of its worker and `retry_after` the job was started again; one job is taken out, not its like."""
     with supervised(postgres18, PATIENT) as going_on:
         killed(going_on, seconds=20)  # so that its second run cannot be missed
         aged(going_on, 75)
         going_on.sees("LaravelQueueOrphanedReservations")
         aged(going_on, 300)
         until(lambda: "was handed out again" in going_on.stage.page, PATIENCE)
-        going_on.laravel.dispatch("mail", delay=600)  # stands for one that has killed three workers
+        going_on.laravel.dispatch("mail", n=2, delay=600)  # of one that killed three workers and one that did not
         typed(going_on, "UPDATE jobs SET attempts = 3, reserved_at = available_at - 680 WHERE reserved_at IS NULL")
         follow(read("LaravelQueueJobsRerun"), going_on.stage)
         assert typed(going_on, "SELECT exception FROM failed_jobs") == [("taken out by hand",)]
@@ -134,7 +134,7 @@ def test_failed_jobs_are_found_and_tried_again(postgres18: Postgres, name: str) 
 
 def test_retry_storm_is_set_aside(postgres18: Postgres) -> None:
     """Over a hundred jobs wait for another try; set aside, they hold nobody up, and can be had back."""
-    with supervised(postgres18, MAIL) as going_on:
+    with supervised(postgres18, MAIL, variables={"CLASS": r"App\Jobs\SyncInventory"}) as going_on:
         going_on.laravel.dispatch("mail", n=120, mode="release:600", class_="SyncInventory", seconds=0)
         going_on.sees("LaravelQueueRetryStorm")
         follow_until_resolved(read("LaravelQueueRetryStorm"), going_on.stage)

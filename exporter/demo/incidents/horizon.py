@@ -13,7 +13,7 @@ INCIDENTS = {
     "horizon-down": Incident(
         "Horizon was killed. Its dashboard is silent with it, and its sorted set still names the dead master.",
         (
-            'redis: "no Horizon master is running"; redis/default: "Horizon runs no worker for this queue"',
+            'redis: "no Horizon master is alive"; redis/default: "Horizon runs no worker for this queue"',
             'redis/default: "oldest job" over its target, and growing; the jobs that were held expire',
         ),
         replace(HEALTHY, horizon=Horizon(state="down", backlog=600)),
@@ -21,7 +21,7 @@ INCIDENTS = {
     "horizon-paused": Incident(
         "Somebody paused Horizon for a migration and went home: everything is up, and nothing is done.",
         (
-            'redis/default: "paused, oldest job", over its target',
+            'redis/default: "paused, oldest job"; redis: "1 Horizon master paused"; no word of its target',
             'SOURCES, redis/horizon: "paused in Horizon: web-1-Qx7t"',
         ),
         replace(HEALTHY, horizon=Horizon(state="paused", backlog=300)),
@@ -41,6 +41,17 @@ INCIDENTS = {
             "redis/default: all is well, as Horizon itself says of everything",
         ),
         replace(HEALTHY, horizon=Horizon(due={"exports": 40})),
+    ),
+    "redis-full": Incident(
+        "Sessions fill the Redis that the queue shares with the cache, and its policy refuses: no job can be pushed.",
+        (
+            'redis: "no job can be pushed", and "no Horizon master is alive", as Horizon cannot write either',
+            "laravel_queue_jobs: no job comes any more, while customers see errors",
+        ),
+        replace(
+            HEALTHY,
+            horizon=Horizon(sessions=6000, server={"maxmemory": "12mb", "maxmemory-policy": "noeviction"}),
+        ),
     ),
     "redis-memory": Incident(
         "Sessions fill the Redis that the queue shares with the cache, and its policy throws away whatever it likes.",

@@ -27,12 +27,17 @@ MASTERS = Metric(
     "laravel_queue_horizon_masters",
     "Horizon's masters that are alive, by state.",
     ("connection", "state"),
-    limit=Limit(
-        1,
-        "no Horizon master is running: is Horizon down, or paused?",
-        "LaravelQueueHorizonInactive",
-        where=("state", "running"),
-        below=True,
+    limit=(
+        Limit(
+            1,
+            "no Horizon master is alive: nobody does its jobs",
+            "LaravelQueueHorizonInactive",
+            where=("state", "running"),
+            total=True,
+            below=True,
+            page=True,
+        ),
+        Limit(0, "{value:Horizon master} paused", "LaravelQueueHorizonPaused", where=("state", "paused")),
     ),
 )
 SUPERVISORS = Metric(

@@ -76,6 +76,7 @@ RUNNING = Metric(
         below=True,
         given=BACKLOG,
         beside=BACKLOG,
+        page=True,
     ),
 )
 PUBLISHED = Metric(
