@@ -14,7 +14,7 @@ demo: $(VENV)/demo ## a small Laravel-shaped world, and the exporter on http://1
 	@$(VENV)/bin/queue-exporter demo $(if $(INCIDENT),--incident $(INCIDENT))
 
 test: $(VENV)/dev services lint ## all checks; installs Debian packages, as root or with sudo, and says which
-	$(VENV)/bin/pytest --numprocesses 3 --dist loadfile $(ARGS)
+	$(VENV)/bin/pytest --numprocesses 4 --dist loadfile $(ARGS)
 
 drill: $(VENV)/dev services ## every incident, brought about and told by its alert; writes the table into README.md
 	$(VENV)/bin/python -m tests.drills

@@ -19,6 +19,7 @@ from .receiver import PAGER, PREFIX
 from .shortened import SLACK, fires_within, longest_wait, resolves_within
 from .watching import LOOK, Watch, watched
 
+FIRST = "First 60 seconds"
 PATIENCE = 240.0  # seconds that one block may take: there is more to clear away than while the page is tested
 
 
@@ -53,14 +54,19 @@ class Outcome:
 
 
 def cures(page: Page) -> Page:
-    """Only what ends the incident; that the looks before it can be followed is tested elsewhere."""
-    return replace(page, blocks=tuple(block for block in page.blocks if block.note in {"set", "cure"}))
+    """Only what ends the incident, and the looks that it takes a number from; their promises are tested elsewhere."""
+    asks = any(re.search(r"\$\{P?ID\b", block.source) for block in page.blocks if block.note == "cure")
+    kept = {"set", "cure", *[""][: int(asks)]}
+    return replace(
+        page,
+        blocks=tuple(block if block.note else replace(block, prints=()) for block in page.blocks if block.note in kept),
+    )
 
 
 def under(*headings: str) -> Callable[[Page], Page]:
     """The cures below these headings."""
     return lambda page: cures(
-        replace(page, blocks=tuple(b for b in page.blocks if b.note == "set" or b.under in headings))
+        replace(page, blocks=tuple(b for b in page.blocks if b.note == "set" or b.under in (FIRST, *headings)))
     )
 
 

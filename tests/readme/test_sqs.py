@@ -269,8 +269,8 @@ def test_the_incidents_are_named() -> None:
 def test_without_an_account_there_is_moto(tmp_path: Path) -> None:
     """Copied and pasted, the commands start moto's server, make a queue with a job in it, and show that."""
     script = block("sh", "moto_server").replace("4566", str(free_port()))
-    script = script.replace(".venv/bin/queue-exporter", f"{sys.executable} -m exporter")
-    script = script.replace(".venv/bin/", f"{Path(sys.executable).parent}/")
+    script = script.replace(".venv/bin/moto_server", str(Path(sys.executable).with_name("moto_server")))
+    script = script.replace(" .venv/bin/queue-exporter", f" {sys.executable} -m exporter")
     shell = subprocess.Popen(
         ["bash", "-c", f"{script}\nkill %1"], cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(README.parent)},
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,

@@ -10,7 +10,7 @@ from .blocks import Block, Page, missing
 from .stage import Stage
 
 NOTED = re.compile(r"^ *(pid|id) +\|.*\n[-+]+\n *(\d+) ", re.MULTILINE)  # a table's first row
-ENDING = 30.0  # seconds until the status page shows that a cure helped
+ENDING = 60.0  # seconds until the status page shows that a cure helped
 
 
 def follow(page: Page, stage: Stage) -> set[str]:

@@ -194,7 +194,7 @@ def test_a_throttled_request_is_tried_again(four: World) -> None:
     """One that is let through the second time is no failure; both are counted."""
     refusals = [error("ThrottlingException"), error("ThrottlingException")]
     four.cloud.mood = lambda asked: refusals.pop() if refusals and "/mail" in asked.body else None
-    with watch(four, queues={name: {} for name in FOUR}) as app:
+    with watch(four, queues={name: {} for name in FOUR}, timeout="60s") as app:  # a busy machine may be slow
         poll(app, "queues", source="sqs")
         assert set(ready(app).values()) == {1}
         assert state(app, "queues", "sqs").notes == ()
