@@ -79,7 +79,7 @@ DRILLS = {
     "tasks-missing": Drill("EcsTasksMissing", AWS, fargate("tasks-missing", 4), unseen=UNSEEN, cure=cures),
 }
 NOT_DRILLED: dict[str, str] = {}  # incident → why not
-TELLING = ("double-run", "dead-consumer", "bloat", "horizon-down", "single-group")  # what `make test` drills
+TELLING = ("dead-consumer", "horizon-down", "single-group")  # what `make test` drills
 
 
 def in_(where: str) -> list[Any]:
