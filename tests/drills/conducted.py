@@ -56,7 +56,7 @@ class Outcome:
 def cures(page: Page) -> Page:
     """Only what ends the incident, and the looks that it takes a number from; their promises are tested elsewhere."""
     asks = any(re.search(r"\$\{P?ID\b", block.source) for block in page.blocks if block.note == "cure")
-    kept = {"set", "cure", *[""][: int(asks)]}
+    kept = {"set", "cure", ""} if asks else {"set", "cure"}
     return replace(
         page,
         blocks=tuple(block if block.note else replace(block, prints=()) for block in page.blocks if block.note in kept),

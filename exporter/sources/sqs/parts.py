@@ -82,7 +82,7 @@ class Asker(Generic[Part]):
 
     def _round(self, turns: Sequence[Part], poll: Poll[Part, Answer]) -> list[Part]:
         """Ask each once, and note what comes of it. Those that are worth another try, in their order."""
-        waiting, poll.again = deque(turns), set()
+        waiting, poll.again, poll.reached = deque(turns), set(), set()
         lanes = [
             Thread(target=self._lane, args=(waiting, poll), name="aws-lane", daemon=True)  # an end waits for no answer
             for _ in range(min(self.lanes, len(turns)) - 1)
@@ -92,6 +92,9 @@ class Asker(Generic[Part]):
         self._lane(waiting, poll)
         for lane in lanes:
             lane.join()
+        for part in turns:  # in their order, whichever lane was faster
+            if part in poll.reached:
+                self.asked[part] = self.asked.pop(part, None)
         if poll.everybodys:
             raise poll.everybodys
         for part in turns:
@@ -131,7 +134,7 @@ class Asker(Generic[Part]):
         else:
             poll.failures.pop(part, None)
             self.failed.discard(part)
-        self.asked[part] = self.asked.pop(part, None)
+        poll.reached.add(part)
 
 
 class Poll(Generic[Part, Answer]):
@@ -141,7 +144,8 @@ class Poll(Generic[Part, Answer]):
         self.ask, self.deadline = ask, deadline
         self.answers: dict[Part, Answer] = {}
         self.failures: dict[Part, SourceError] = {}
-        self.again: set[Part] = set()
+        self.again: set[Part] = set()  # of this round
+        self.reached: set[Part] = set()  # in this round
         self.everybodys: SourceError | None = None  # a failure that nobody would be spared
         self.fair = self.left() / FAIR  # seconds
 
