@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from exporter.app import App
+from exporter.board import Key
 from exporter.demo import run
 from exporter.demo.postgres import Postgres
 from exporter.demo.redis import Redis
@@ -117,6 +118,12 @@ class Supervised:
     def sees(self, alert: str) -> None:
         """Wait until the status page names this alert."""
         until(lambda: alert in self.stage.page, TELLING)
+
+    def asks_again(self, collector: str) -> None:
+        """Wait until the exporter has asked this once more: what comes after that, it sees as a change."""
+        key = Key("database", collector)
+        before = self.watching.board.read()[key].polls
+        until(lambda: self.watching.board.read()[key].polls > before + 1, TELLING)
 
 
 @contextmanager

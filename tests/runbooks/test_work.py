@@ -145,6 +145,7 @@ def test_restart_of_the_pool_ends_old_code(postgres18: Postgres) -> None:
     with supervised(postgres18, DEAF, replace(MAIL, name="vm-a")) as going_on:
         both_seen = re.compile(r"/vm-a +2 .*/vm-b +2 ", re.DOTALL)
         until(lambda: both_seen.search(going_on.stage.page), PATIENCE)
+        going_on.asks_again("signals")  # or a worker that began after its last look would not count as outdated
         going_on.laravel.restart()
         going_on.sees("LaravelQueueWorkersOutdated")
         until(lambda: re.search(r"/vm-a +2 +0", going_on.stage.page), PATIENCE)
