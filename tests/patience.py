@@ -9,10 +9,11 @@ from typing import TypeVar
 Answer = TypeVar("Answer")
 
 PAUSE = 0.02  # seconds between two looks
+PATIENCE = 60.0  # seconds: on a busy machine a poll is dear, and the next one may be half a minute away
 
 
 def until(
-    condition: Callable[[], Answer], within: float = 10.0, pause: float = PAUSE, what: Callable[[], str] = str
+    condition: Callable[[], Answer], within: float = PATIENCE, pause: float = PAUSE, what: Callable[[], str] = str
 ) -> Answer:
     """
     What `condition` answers as soon as that is true; fails the test after `within` seconds of real time.
