@@ -13,6 +13,11 @@ def jobs(state: str) -> str:
     return f'max by (connection, queue) (laravel_queue_jobs{{state="{state}"}})'
 
 
+def seen(rule: str) -> str:
+    """What a rule says of a connection, while its jobs are seen: a mean over 30 minutes outlives its source."""
+    return f"max by (connection) ({rule} and on (connection) laravel_queue_jobs)"
+
+
 WHY = Row(
     "Arrival, workers, or the database?",
     (
@@ -21,8 +26,8 @@ WHY = Row(
             "Jobs that arrive and that are done, per second over 5 minutes, from the recording rules. A released job is"
             " both. Horizon counts no arrivals; SQS tells three minutes late.",
             "out follows in.",
-            Query("max by (connection) (connection:laravel_queue_arrivals:rate5m)", "in {{connection}}"),
-            Query("max by (connection) (connection:laravel_queue_completions:rate5m)", "out {{connection}}"),
+            Query(seen("connection:laravel_queue_arrivals:rate5m"), "in {{connection}}"),
+            Query(seen("connection:laravel_queue_completions:rate5m"), "out {{connection}}"),
             unit="ops",
             alerts=("LaravelQueueWaitTooLong",),
         ),
@@ -38,7 +43,7 @@ WHY = Row(
             ),
             Query(f"sum by (connection) ({jobs('reserved')})", "at work {{connection}}"),
             Query(
-                "max by (connection) (connection:laravel_queue_workers_needed:ceil30m)",
+                seen("connection:laravel_queue_workers_needed:ceil30m"),
                 "needed {{connection}}",
                 dashed=True,
                 empty="only Horizon, which counts no arrivals",
@@ -109,7 +114,7 @@ WHY = Row(
             "How long a job takes",
             "Mean over 30 minutes by Little's law, from the recording rules: of a table, of a queue of Horizon or SQS.",
             "it changes with a release, not by itself.",
-            Query("max by (connection) (connection:laravel_queue_job_duration_seconds:mean30m)", "{{connection}}"),
+            Query(seen("connection:laravel_queue_job_duration_seconds:mean30m"), "{{connection}}"),
             unit="s",
             alerts=("LaravelQueueDurationNearRetryAfter",),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import inf, nextafter
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ SOURCE: Json = {"type": "prometheus", "uid": "${datasource}"}
 RUNBOOKS = "http://${exporter:raw}/runbooks/"  # the exporter serves them
 ALERTS = Path(__file__).parents[1] / "alerts" / "laravel-queue.alerts.yml"
 COLOURS = {"critical": "red", "warning": "orange"}  # a page, a ticket
-GOOD, NEUTRAL = "green", "blue"
+NEUTRAL, PLAIN = "blue", "transparent"  # what nobody judges; what is judged, and not over: no colour calls it good
 LEAST_STEP = "2m"  # between two points of a rate: then there are two scrapes in it, even if they are a minute apart
 NONE = "–"  # where nothing is known, or nothing is there
 
@@ -47,11 +48,12 @@ def runbook(name: str = "", title: str = "") -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Where an alert draws the line: above `bound`, or (`below`) at it. What is counted is above 0 from 1 on."""
+    """Where an alert draws the line: above `bound`, at it (`reached`) or `below` it. A count is over 0 from 1 on."""
 
     alert: str
     bound: float
     below: bool = False
+    reached: bool = False
 
     @property
     def colour(self) -> str:
@@ -60,13 +62,14 @@ class Limit:
 
     @property
     def step(self) -> float:
-        """From which value on it is over, as Grafana counts."""
-        return self.bound or 1
+        """From which value on it is over, as Grafana counts: there a step begins at its value."""
+        exact = self.reached or self.below or not self.bound
+        return (self.bound or 1) if exact else nextafter(self.bound, inf)
 
 
-def thresholds(limits: Sequence[Limit], good: str = GOOD) -> Json:
-    """Green, and the colour of each limit behind it. Without a limit nothing is judged."""
-    steps: list[Json] = [{"color": good if limits else NEUTRAL, "value": None}]
+def thresholds(limits: Sequence[Limit], good: str = NEUTRAL) -> Json:
+    """The colour of each limit, and `good` before it. Without a limit nothing is judged."""
+    steps: list[Json] = [{"color": good, "value": None}]
     for limit in sorted(limits, key=lambda limit: limit.bound):
         if limit.below:
             steps = [{"color": limit.colour, "value": None}, {"color": good, "value": limit.step}]
@@ -106,6 +109,7 @@ class Panel:
     queries: tuple[Query, ...]
     unit: str = "short"
     limits: tuple[Limit, ...] = ()
+    good: str = NEUTRAL  # the colour of what is not over its limit
     alerts: tuple[str, ...] = ()  # whose runbooks to open, besides those of the limits
     width: int = 8
     height: int = 9
@@ -139,7 +143,7 @@ class Panel:
                 "defaults": {
                     "unit": self.unit,
                     "noValue": NONE,
-                    "thresholds": thresholds(self.limits),
+                    "thresholds": thresholds(self.limits, self.good),
                     "custom": self.custom,
                     **self.defaults,
                 },

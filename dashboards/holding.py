@@ -71,7 +71,7 @@ WORK = Row(
                 "max by (connection, queue, job_class) (increase(laravel_queue_long_reservations_total[1h]))",
                 QUEUE + " {{job_class}}",
             ),
-            limits=(Limit("LaravelQueueDurationNearRetryAfter", 3),),
+            limits=(Limit("LaravelQueueDurationNearRetryAfter", 3, reached=True),),
         ),
         lines(
             "Lengths of reservations",
@@ -164,7 +164,7 @@ NOW = Row(
                 " / ignoring (pool) group_left laravel_queue_retry_after_seconds)",
                 "of retry_after",
                 unit="percentunit",
-                limits=(Limit("LaravelQueueTimeoutExceedsRetryAfter", 1),),
+                limits=(Limit("LaravelQueueTimeoutExceedsRetryAfter", 1, reached=True),),
                 empty="no pool and no job says one",
             ),
             worst="of retry_after",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board
-from .causes import QUEUE, WHY, jobs
+from .causes import QUEUE, WHY, jobs, seen
 from .choices import MATCHED, connections
 from .grafana import RUNBOOKS, Column, Limit, Query, Row
 from .panels import bars, label, lines, stat, table, words
@@ -27,8 +27,15 @@ ANYBODY = Row(
     "Is anybody waiting?",
     (
         stat(
+            "Blind sources",
+            "Sources whose jobs the exporter cannot see: nothing is known of them, here and elsewhere.",
+            "0.",
+            Query('sum(min by (source) (laravel_queue_source_fresh{collector=~"jobs|queues"} == bool 0))'),
+            limits=(Limit("LaravelQueueSourceDown", 0),),
+        ),
+        stat(
             "Queues too late",
-            "Queues whose oldest job waits longer than somebody decided that it may.",
+            "Queues whose oldest job waits longer than somebody decided that it may, of those that are seen.",
             "0.",
             Query(
                 "sum(max by (connection, queue) ("
@@ -72,7 +79,7 @@ ANYBODY = Row(
             "Workers busy",
             "Share of the last 30 minutes in which the workers had a job, of the busiest connection.",
             "below 60 %. Above 80 % waits grow steeply.",
-            Query("max(connection:laravel_queue_busy_workers_per_worker:ratio30m)"),
+            Query(f"max({seen('connection:laravel_queue_busy_workers_per_worker:ratio30m')})"),
             unit="percentunit",
             limits=(Limit("LaravelQueueCapacityLow", 0.8),),
             defaults={"decimals": 0},
@@ -88,13 +95,6 @@ ANYBODY = Row(
             unit="percentunit",
             limits=(Limit("LaravelQueueConnectionsHigh", 0.8), Limit("LaravelQueueConnectionsExhausted", 0.95)),
             defaults={"decimals": 0},
-        ),
-        stat(
-            "Blind sources",
-            "Sources whose jobs the exporter cannot see: nothing is known of them, here and elsewhere.",
-            "0.",
-            Query('sum(min by (source) (laravel_queue_source_fresh{collector=~"jobs|queues"} == bool 0))'),
-            limits=(Limit("LaravelQueueSourceDown", 0),),
         ),
         table(
             "Firing alerts",

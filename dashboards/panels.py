@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from .grafana import LETTERS, NEUTRAL, Column, Json, Limit, Panel, Query, thresholds
+from .grafana import LETTERS, NEUTRAL, PLAIN, Column, Json, Limit, Panel, Query, thresholds
 
 DASHED: list[Json] = [
     {"id": "custom.lineStyle", "value": {"fill": "dash", "dash": [8, 6]}},
     {"id": "custom.fillOpacity", "value": 0},
     {"id": "custom.stacking", "value": {"mode": "none", "group": "A"}},
-    {"id": "color", "value": {"mode": "fixed", "fixedColor": "semi-dark-red"}},
 ]
 NEAR = range(1, 11)  # a limit so near to 0 is always in the picture; one that is far would flatten everything else
-LEGEND: Json = {
+LEGEND: Json = {  # no last value: of a source that fell silent it would be an old one
     "displayMode": "table",
     "placement": "bottom",
     "showLegend": True,
-    "calcs": ["lastNotNull", "max"],
+    "calcs": ["max"],
     "sortBy": "Max",
     "sortDesc": True,
 }
@@ -29,7 +28,7 @@ def lines(
 ) -> Panel:
     """Series over time, the largest first in the legend; an alert's limit is a dashed line. `signed`: not from 0 on."""
     limits: tuple[Limit, ...] = more.get("limits", ())
-    near = [limit.step for limit in limits if limit.step in NEAR or more.get("unit") == "percentunit"]
+    near = [limit.bound or 1 for limit in limits if (limit.bound or 1) in NEAR or more.get("unit") == "percentunit"]
     return Panel(
         "timeseries",
         title,
@@ -63,7 +62,7 @@ def lines(
 
 
 def stat(title: str, says: str, normal: str, query: Query, **more: Any) -> Panel:
-    """One number: on a coloured ground where a limit judges it, else in plain blue."""
+    """One number: on a coloured ground where it is over a limit, in plain blue where nothing judges it."""
     judged = bool(more.get("limits"))
     colour = {"mode": "thresholds"} if judged else {"mode": "fixed", "fixedColor": NEUTRAL}
     return Panel(
@@ -81,6 +80,7 @@ def stat(title: str, says: str, normal: str, query: Query, **more: Any) -> Panel
             "reduceOptions": REDUCED,
         },
         defaults={"color": colour, "min": 0} | more.pop("defaults", {}),
+        good=PLAIN if judged else NEUTRAL,
         **{"width": 3, "height": 4} | more,
     )
 

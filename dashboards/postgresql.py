@@ -60,7 +60,7 @@ FIRST = Row(
             "below a millisecond or two.",
             Query("max(laravel_queue_pop_duration_seconds)"),
             unit="s",
-            limits=(Limit("LaravelQueuePopSlow", 0.1),),
+            limits=(Limit("LaravelQueuePopSlow", 0.1, reached=True),),
         ),
         stat(
             "Lock waiters",
@@ -134,7 +134,7 @@ TABLES = Row(
             "below a millisecond or two.",
             Query("max by (connection, queue) (laravel_queue_pop_duration_seconds)", QUEUE),
             unit="s",
-            limits=(Limit("LaravelQueuePopSlow", 0.1),),
+            limits=(Limit("LaravelQueuePopSlow", 0.1, reached=True),),
         ),
         lines(
             "A pop: rows stepped over",

@@ -59,6 +59,7 @@ FIRST = Row(
             ),
             unit="percentunit",
             limits=(Limit("LaravelQueueRedisMemoryHigh", 0.85),),
+            alerts=("LaravelQueueRedisFull",),
             defaults={"decimals": 0},
         ),
         stat(
@@ -246,7 +247,7 @@ MEMORY = Row(
                 empty=NO_LIMIT,
             ),
             unit="bytes",
-            alerts=("LaravelQueueRedisMemoryHigh",),
+            alerts=("LaravelQueueRedisMemoryHigh", "LaravelQueueRedisFull"),
         ),
         lines(
             "Evicted keys",

@@ -22,6 +22,7 @@ OTHERS = {  # of Prometheus, and of the client library
     "process_cpu_seconds_total", "process_resident_memory_bytes", "process_open_fds", "process_start_time_seconds",
 }  # fmt: skip
 FREE = {"job", "instance", "le", "alertname", "alertstate", "severity", "component"}  # labels that are not ours
+SIGNS = (">", ">=")
 EXCUSED: dict[str, str] = {}  # metric → why it is on no board
 
 
@@ -116,6 +117,17 @@ def test_a_limit_is_its_alerts(alert: str) -> None:
         if limit.bound not in numbers:
             assert limit.bound == (1 if any(" / " in query.expr for query in queries) else 0)
             assert len(compared) > 1
+
+
+@pytest.mark.parametrize("alert", sorted({limit.alert for _, limit in limited()}))
+def test_a_colour_changes_where_its_alert_does(alert: str) -> None:
+    """At the limit itself only where the rule says >=; Grafana's own steps begin at their value."""
+    compared = [node for node in nodes(promql.parse(rules(ALERTS)[alert])) if str(getattr(node, "op", "")) in SIGNS]
+    for _, limit in (each for each in limited() if each[1].alert == alert and each[1].bound):
+        with_it = [node for node in compared if getattr(node.rhs, "val", None) == limit.bound]
+        signs = {str(node.op) for node in with_it or compared if with_it or not hasattr(node.rhs, "val")}
+        assert signs, limit
+        assert (limit.bound >= limit.step) == (">=" in signs), limit
 
 
 def test_thresholds_are_the_limits_and_nothing_else() -> None:

@@ -15,7 +15,7 @@ from .files import BOARDS, FILES, FOLDER, ROOT, matchers, named, panels, parsed,
 
 KINDS = {"timeseries", "stat", "table", "bargauge", "text"}
 UNITS = {"s", "bytes", "percentunit", "ops", "reqps", "short", "dateTimeFromNow"}
-COLOURS = {"green", "orange", "red", "semi-dark-red", "blue", "text"}
+COLOURS = {"orange", "red", "blue", "transparent", "text"}
 WITHOUT_TARGET = {"ALERTS", "ALERTS_FOR_STATE"}  # some alerts are about no instance
 FIXED = {"15m", "1h"}  # windows of the alerts; four scrapes a minute apart fit into the shorter one
 every_board = pytest.mark.parametrize("board", BOARDS)
@@ -98,12 +98,12 @@ def test_every_panel_explains_itself(board: str) -> None:
 
 @every_board
 def test_colours_judge_and_are_never_alone(board: str) -> None:
-    """Green, orange and red stand for a limit of an alert; what nobody judges is blue. A state is a word as well."""
+    """Orange and red stand for a limit of an alert. Nothing is called good by a colour. A state is a word as well."""
     text = json.dumps(BOARDS[board]["panels"])
     assert set(re.findall(r'"(?:color|fixedColor)": "([\w-]+)"', text)) <= COLOURS
     for panel in panels(board):
         steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
-        assert (len(steps) > 1) or steps == [{"color": "blue", "value": None}]
+        assert {step["color"] for step in steps} - {"orange", "red"} in ({"blue"}, {"transparent"})
         assert all(after["value"] > (before["value"] or 0) for before, after in pairwise(steps))
         mapped = [one for over in panel["fieldConfig"]["overrides"] for one in over["properties"]]
         for words in (one["value"][0]["options"] for one in mapped if one["id"] == "mappings"):
@@ -112,12 +112,12 @@ def test_colours_judge_and_are_never_alone(board: str) -> None:
 
 @every_board
 def test_legends_are_tables_with_the_largest_first(board: str) -> None:
-    """One reads last and largest values, and who matters is on top; every series has a name for people."""
+    """Who matters is on top, and no last value of a source that fell silent stands there; every series has a name."""
     for panel in panels(board):
         if panel["type"] == "timeseries":
             legend = panel["options"]["legend"]
             assert (legend["displayMode"], legend["sortBy"], legend["sortDesc"]) == ("table", "Max", True)
-            assert legend["calcs"] == ["lastNotNull", "max"]
+            assert legend["calcs"] == ["max"]
         if panel["type"] in ("timeseries", "bargauge"):
             assert all(target["legendFormat"] for target in panel["targets"]), panel["title"]
 
