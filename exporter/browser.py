@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING
 
 from . import queues, runbooks
 from .amounts import duration
-from .sources.database import metrics as database
 from .status import Report, Verdict
 from .terminal import cell, pool_columns, printable
 
 if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
+
+    from .findings import Finding
 
 FOLDER = Path(__file__).with_name("html")
 
@@ -34,7 +35,6 @@ def status_page(report: Report) -> str:
         cell=cell,
         duration=duration,
         bar=_bar,
-        usage=database.USAGE.limit,
     )
 
 
@@ -57,16 +57,16 @@ def _headline(report: Report) -> str:
     return report.headline.capitalize()
 
 
-def _bar(share: float | None, bound: float = 1.0, soon: float = 1.0) -> Markup | str:
-    """A share as a bar that also says in words what its colour says: over its bound, or near it."""
+def _bar(share: float | None, finding: Finding | None) -> Markup | str:
+    """A share as a bar that also says in words what its colour says, which is what the limits say of it."""
     from markupsafe import Markup
 
     if share is None:
         return ""
     words = f"{share:.0f} times" if share >= 2 else f"{100 * share:.0f} %"
-    tone = "over" if share > bound else "soon" if share > soon * bound else ""
-    said = words + {"over": ", over", "soon": ", near", "": ""}[tone]
-    return Markup('<span class="bar {}" style="--used: {}%">{}</span>').format(tone, round(100 * min(share, 1)), said)
+    tone, said = ("", "") if finding is None else ("over", ", over") if finding.over else ("soon", ", near")
+    bar = Markup('<span class="bar {}" style="--used: {}%">{}{}</span>')
+    return bar.format(tone, round(100 * min(share, 1)), words, said)
 
 
 @cache

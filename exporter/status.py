@@ -15,6 +15,7 @@ from . import queues
 from .amounts import duration
 from .board import Board, State, shown
 from .findings import Finding, Values, find, path
+from .model import Metric
 from .sources.database import metrics as database
 from .sources.sqs import metrics as sqs
 from .timing import Clock
@@ -38,10 +39,11 @@ class Queue:
     jobs: tuple[float | None, ...]  # in the order of `queues.STATES`
     age: float | None  # seconds
     target: float | None  # seconds
+    finding: Finding | None  # if it is late, or will be soon
 
     @property
     def used(self) -> float | None:
-        """How much of its target the oldest job has waited; above 1 it is late. None without a target."""
+        """How much of its target the oldest job has waited. None without a target."""
         return None if self.age is None or not self.target else self.age / self.target
 
 
@@ -64,6 +66,7 @@ class Connections:
     used: float
     available: float
     ratio: float
+    finding: Finding | None  # if they are too many, or will be soon
     pools: tuple[tuple[str, float], ...]  # the greediest first
 
 
@@ -141,7 +144,8 @@ class Report:
         names |= {queue for of_source in self.named.values() for queue in of_source}
         for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
             counts = tuple(jobs.get((*labels, state)) for state in queues.STATES)
-            yield Queue(path(labels), counts, ages.get(labels), targets.get(labels))
+            late = self._finding(queues.OLDEST_JOB_AGE, labels)
+            yield Queue(path(labels), counts, ages.get(labels), targets.get(labels), late)
 
     @property
     def pools(self) -> Iterator[Pool]:
@@ -171,7 +175,15 @@ class Report:
             for (connection, pool, _), count in used.items():
                 pools[pool] += int(count) if connection == name else 0
             free = most.get((name,), 0) - reserved.get((name,), 0)
-            yield Connections(name, pools.total(), free, ratio, tuple((p, n) for p, n in pools.most_common() if n))
+            high = self._finding(database.USAGE, (name,))
+            by = tuple((pool, count) for pool, count in pools.most_common() if count)
+            yield Connections(name, pools.total(), free, ratio, high, by)
+
+    def _finding(self, metric: Metric, labels: tuple[str, ...]) -> Finding | None:
+        """The worst that the limits of this metric say of one series."""
+        value = self.values.get(metric.name, {}).get(labels)
+        found = find([metric(value, *labels)], self.values, ()) if value is not None else ()
+        return max(found, key=lambda finding: (finding.over, finding.ratio), default=None)
 
     @property
     def answers(self) -> Iterator[Source]:

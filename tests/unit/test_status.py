@@ -14,10 +14,11 @@ from exporter.browser import status_page
 from exporter.findings import Finding, path
 from exporter.model import Limit, Metric, Note, Sample
 from exporter.queues import JOBS as QUEUE_JOBS
-from exporter.status import Report, Verdict, report
+from exporter.status import Verdict, report
 from exporter.terminal import printable, text
 
 from ..world import HandClock
+from .reports import board, reported
 
 QUEUE = ("connection", "queue")
 TARGET = Metric("laravel_queue_target_seconds", "Its own limit.", QUEUE)
@@ -31,20 +32,6 @@ JOBS = Metric(
 USE = Metric(
     "laravel_queue_use_ratio", "Use.", ("connection",), limit=Limit(0.8, "{value} of {bound}", "High", soon=0.9)
 )
-
-
-def board(*samples: Sample, hand: HandClock, constants: tuple[Sample, ...] = (), **changes: object) -> Board:
-    """A board on which one collector has answered just now."""
-    made = Board(constants)
-    state = State(15, 15, samples, polls=1, taken_at=hand.wall, good_until=hand.mono + 50, **changes)  # type: ignore[arg-type]
-    made.publish({Key("database", "jobs"): state})
-    return made
-
-
-def reported(*samples: Sample, constants: tuple[Sample, ...] = (), runbooks: tuple[str, ...] = ()) -> Report:
-    """The report on these samples."""
-    hand = HandClock()
-    return report(board(*samples, hand=hand, constants=constants), runbooks, hand.clock)
 
 
 def findings(*samples: Sample, constants: tuple[Sample, ...] = ()) -> list[tuple[str, str, bool]]:
