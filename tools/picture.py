@@ -21,10 +21,9 @@ from dashboards import BOARDS
 from dashboards.grafana import LETTERS
 from exporter.demo.daemon import free_port
 
-from .record import BEFORE, DURING, ROOT
+from .record import ROOT
 
 RENDER = Path(__file__).parent / "render"
-SPAN = BEFORE + DURING  # seconds that a picture shows
 STARTING = 60.0
 
 
@@ -66,7 +65,7 @@ def picture(uid: str, recording: Path, to: Path) -> int:
             until = time.monotonic() + STARTING
             while not ready(address) and time.monotonic() < until:
                 time.sleep(0.2)
-            now = (recording / "now").read_text()
+            times = json.loads((recording / "times.json").read_text())
             board = ROOT / "dashboards" / f"{uid}.json"
             command = [
                 "node",
@@ -74,8 +73,8 @@ def picture(uid: str, recording: Path, to: Path) -> int:
                 str(board),
                 str(to.resolve()),
                 f"http://{address}",
-                now,
-                f"{SPAN}s",
+                f"{times['ended']:.0f}",
+                f"{times['ended'] - times['began']:.0f}s",
                 str(empty),
             ]
             return subprocess.run(command, cwd=RENDER, check=False).returncode

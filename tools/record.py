@@ -1,8 +1,8 @@
 """
 Incidents as a Prometheus saw them: the demo's world, healthy for a while and then not, with the shipped rules.
 
-`python -m tools.record INCIDENT FOLDER` leaves the storage of that Prometheus in FOLDER, and in FOLDER/now the time at
-which it ended. A picture of a dashboard can be made from that as often as one likes.
+`python -m tools.record INCIDENT FOLDER` leaves the storage of that Prometheus in FOLDER, and in FOLDER/times.json when
+it began and ended, as Unix time. A picture of a dashboard can be made from that as often as one likes.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -37,8 +38,11 @@ from exporter.demo.plan import Plan
 from exporter.demo.postgres import Postgres
 from exporter.demo.redis import Redis
 from exporter.demo.world import World
+from tests.bundle.incidents import TOLD
+from tests.bundle.rules import ALERTS
 
-BEFORE, DURING = 240, 480  # seconds: nothing is wrong, then the incident
+BEFORE, DURING = 240, 480  # seconds: nothing is wrong, then the incident, at least
+FIRING = 180  # seconds that its alert is to be seen firing
 STEP = 90  # seconds between two steps of the scaling: as slow as in life
 CAMPAIGN = 2  # times as many jobs arrive: the pace of the scaling asks for a longer incident than the demo's
 SOURCE_DOWN = "source-down"  # the database's server is stopped
@@ -139,6 +143,12 @@ def prometheus(folder: Path, targets: Mapping[str, str], interval: int = run.INT
         process.wait()
 
 
+def lasting(name: str) -> float:
+    """Seconds that the incident goes on: until the alert that tells it has been firing for a while."""
+    told = [ALERTS[alert].pending for alert in TOLD[name].by] if name in TOLD else []
+    return max(DURING, *(pending + FIRING for pending in told))
+
+
 def record(name: str, folder: Path) -> None:
     """Play one incident, watched."""
     folder.mkdir(parents=True)
@@ -153,14 +163,16 @@ def record(name: str, folder: Path) -> None:
         next(phases)
         serving = Thread(target=exporter.serve, args=(server, stop))
         serving.start()
-        ended.enter_context(prometheus(folder, {INSTANCE: target}))
-        time.sleep(BEFORE)
-        next(phases)
-        time.sleep(DURING)
-        (folder / "now").write_text(str(int(time.time())))
         ended.callback(serving.join)
         ended.callback(stop.set)
+        ended.enter_context(prometheus(folder, {INSTANCE: target}))
+        began = time.time()
+        time.sleep(BEFORE)
+        next(phases)
+        time.sleep(lasting(name))
+        (folder / "times.json").write_text(json.dumps({"began": began, "ended": time.time()}))
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that the servers end with it
     record(sys.argv[1], Path(sys.argv[2]))
