@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
@@ -24,6 +25,7 @@ NUMBERS = count()
 
 for variable in [name for name in os.environ if name.startswith(("PG", "QUEUE_EXPORTER", "AWS"))]:
     del os.environ[variable]  # the product reads these
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and so it would be in all that we start
 
 
 def debian_postgres() -> Path:
