@@ -19,19 +19,20 @@ ACROSS = 24  # columns of the grid
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """Something to choose: the values of a label. All of them are `.+`, or exactly those there are."""
+    """Something to choose: the values of a label. All of them are `every`, or exactly those there are."""
 
     name: str
     of: str  # the series that carry the label
-    anything: bool = True
-    hidden: bool = False  # then it is one, and none chooses it
+    every: str = ".+"
+    hidden: bool = False  # then it is the instance of one that is there now, and none chooses it
 
     def json(self, variables: Mapping[str, str]) -> Json:
         """The variable, with everything chosen."""
-        label = "instance" if self.hidden else self.name
-        query = f"label_values({chosen(self.of, variables)}, {label})"
-        every = {"allValue": ".+"} if self.anything else {}
+        of = chosen(self.of, variables)
+        every = {"allValue": self.every} if self.every else {}
         many: Json = {"current": {"text": "All", "value": "$__all"}, **every}
+        one = {"regex": '/instance="([^"]+)"/'}
+        query = f"query_result({of})" if self.hidden else f"label_values({of}, {self.name})"
         return {
             "name": self.name,
             "label": self.name,
@@ -43,7 +44,7 @@ class Variable:
             "multi": not self.hidden,
             "includeAll": not self.hidden,
             "hide": 2 if self.hidden else 0,
-            **({} if self.hidden else many),
+            **(one if self.hidden else many),
         }
 
 

@@ -15,7 +15,16 @@ def jobs(state: str) -> str:
 
 def seen(rule: str) -> str:
     """What a rule says of a connection, while its jobs are seen: a mean over 30 minutes outlives its source."""
-    return f"max by (connection) ({rule} and on (connection) laravel_queue_jobs)"
+    return f"max by (connection) ({rule} and on (job, instance, connection) laravel_queue_jobs)"
+
+
+def worst(metric: str) -> str:
+    """A gauge of each queue, of the ten with the highest values in the whole span: more lines nobody can read."""
+    highest = metric.replace("}", "}[$__range]") if "}" in metric else f"{metric}[$__range]"
+    return (
+        f"max by (connection, queue) ({metric})"
+        f" and topk(10, max by (connection, queue) (max_over_time({highest} @ end())))"
+    )
 
 
 WHY = Row(
@@ -34,7 +43,7 @@ WHY = Row(
         lines(
             "Workers, and how many work",
             "Workers that are alive, and jobs in work. Dashed: how many workers keep waits short (the load, and twice"
-            " its root), from the recording rules.",
+            " its root), from the recording rules. The tasks of an ECS service count once for each of its queues.",
             "workers above the dashed line, jobs in work below both.",
             Query(
                 "sum by (connection) (max by (connection, pool) (laravel_queue_workers)"
@@ -52,11 +61,12 @@ WHY = Row(
         ),
         lines(
             "Database connections",
-            "Connections of the whole server by pool; `other` belongs to no pool. Dashed: what an application can get.",
+            "Connections of the whole server; the driver's board tells pools apart. Dashed: what an application"
+            " can get.",
             "well below the dashed line.",
             Query(
-                "sum by (connection, pool) (max by (connection, pool, state) (laravel_queue_database_connections))",
-                "{{pool}}",
+                "sum by (connection) (max by (connection, pool, state) (laravel_queue_database_connections))",
+                "{{connection}}",
                 empty="no connection of the driver database",
             ),
             Query(
@@ -66,7 +76,6 @@ WHY = Row(
                 dashed=True,
                 empty="no connection of the driver database",
             ),
-            stacked=True,
             alerts=("LaravelQueueConnectionsHigh", "LaravelQueueConnectionsExhausted"),
         ),
         lines(

@@ -9,7 +9,7 @@ TARGETS = (
     Variable("instance", "laravel_queue_source_up"),
     Variable("exporter", "laravel_queue_exporter_build_info", hidden=True),  # one of them, for links to its runbooks
 )
-QUEUE = Variable("queue", "laravel_queue_jobs")
+QUEUE = Variable("queue", "laravel_queue_jobs", every=".*")  # a queue may have the empty name: then there is no label
 MATCHED = {
     "job": "job",
     "instance": "instance",
@@ -22,4 +22,4 @@ MATCHED = {
 def connections(driver: str = "") -> tuple[Variable, ...]:
     """Exporters, connections (of one driver) and their queues."""
     of = f'laravel_queue_connection_info{{driver="{driver}"}}' if driver else "laravel_queue_connection_info"
-    return (*TARGETS, Variable("connection", of, anything=not driver), QUEUE)
+    return (*TARGETS, Variable("connection", of, every="" if driver else ".+"), QUEUE)

@@ -17,7 +17,8 @@ FIRST = Row(
     (
         stat(
             "Exporters down",
-            "Exporters that Prometheus cannot scrape.",
+            "Exporters that Prometheus cannot scrape. Their own runbooks are not to be had then: the alert says"
+            " the first steps.",
             "0.",
             Query("sum(up == bool 0)"),
             limits=(Limit("LaravelQueueExporterDown", 0),),
@@ -85,7 +86,7 @@ FIRST = Row(
                 "sum(max by (instance, source, collector, label) (increase(laravel_queue_labels_dropped_total[1h])))",
                 empty="none ever was",
             ),
-            defaults={"decimals": 0, "noValue": "0"},
+            defaults={"decimals": 0},
         ),
     ),
 )
@@ -233,7 +234,7 @@ CLOCKS = Row(
             "within a second. The alert takes off what the reading may be wrong by.",
             Query("max by (instance, reference) (laravel_queue_clock_offset_seconds)", "{{reference}}"),
             unit="s",
-            limits=(Limit("LaravelQueueClockOffset", 1),),
+            limits=(Limit("LaravelQueueClockOffset", 1, either_way=True),),
             signed=True,
         ),
         lines(

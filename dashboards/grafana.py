@@ -48,12 +48,13 @@ def runbook(name: str = "", title: str = "") -> Json:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Where an alert draws the line: above `bound`, at it (`reached`) or `below` it. A count is over 0 from 1 on."""
+    """Where an alert draws the line: above `bound`, at it (`reached`), `below` it. What is counted is over 0 at 1."""
 
     alert: str
     bound: float
     below: bool = False
     reached: bool = False
+    either_way: bool = False  # as far below 0 as well
 
     @property
     def colour(self) -> str:
@@ -71,8 +72,11 @@ def thresholds(limits: Sequence[Limit], good: str = NEUTRAL) -> Json:
     """The colour of each limit, and `good` before it. Without a limit nothing is judged."""
     steps: list[Json] = [{"color": good, "value": None}]
     for limit in sorted(limits, key=lambda limit: limit.bound):
-        if limit.below:
-            steps = [{"color": limit.colour, "value": None}, {"color": good, "value": limit.step}]
+        if limit.below:  # from 0 on, as the colour of the first step is also that of what nobody knows
+            steps += [{"color": limit.colour, "value": 0}, {"color": good, "value": limit.step}]
+        elif limit.either_way:
+            low: list[Json] = [{"color": limit.colour, "value": None}, {"color": good, "value": -limit.step}]
+            steps = [*low, {"color": limit.colour, "value": limit.step}]
         else:
             steps.append({"color": limit.colour, "value": limit.step})
     return {"mode": "absolute", "steps": steps}

@@ -31,7 +31,7 @@ WORK = Row(
             "within 2 s.",
             Query("max by (connection, queue) (laravel_queue_reserved_at_lead_seconds)", QUEUE, empty=WORKING),
             unit="s",
-            limits=(Limit("LaravelQueueWorkerClockAhead", 2),),
+            limits=(Limit("LaravelQueueWorkerClockAhead", 2, either_way=True),),
             signed=True,
         ),
         lines(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .board import Board
-from .causes import QUEUE, WHY, jobs, seen
+from .causes import QUEUE, WHY, jobs, seen, worst
 from .choices import MATCHED, connections
 from .grafana import RUNBOOKS, Column, Limit, Query, Row
 from .panels import bars, label, lines, stat, table, words
@@ -11,7 +11,7 @@ from .panels import bars, label, lines, stat, table, words
 BY = ("connection", "queue")
 
 FIRING = """
-max by (severity, alertname, connection, queue, pool, collector) (
+min by (severity, alertname, connection, queue, pool, collector, table, holder, job_class) (
     ALERTS_FOR_STATE and ignoring (alertstate) ALERTS{alertstate="firing", severity=~"critical|warning"}
 ) * 1000
 """
@@ -20,6 +20,7 @@ RUNBOOK = {
     "value": [{"title": "Runbook", "url": RUNBOOKS + "${__value.raw}", "targetBlank": True}],
 }
 WAIT = "max by (connection, queue) (laravel_queue_oldest_job_age_seconds)"
+LATE = "(laravel_queue_oldest_job_age_seconds > bool laravel_queue_target_wait_seconds)"
 TARGET = "max by (connection, queue) (laravel_queue_target_wait_seconds)"
 
 
@@ -28,19 +29,22 @@ ANYBODY = Row(
     (
         stat(
             "Blind sources",
-            "Sources whose jobs the exporter cannot see: nothing is known of them, here and elsewhere.",
+            "Sources whose jobs an exporter cannot see, and exporters that Prometheus cannot scrape: what they alone"
+            " watch is in no number here.",
             "0.",
-            Query('sum(min by (source) (laravel_queue_source_fresh{collector=~"jobs|queues"} == bool 0))'),
+            Query(
+                'sum(max by (instance, source) (laravel_queue_source_fresh{collector=~"jobs|queues"} == bool 0)'
+                " or max by (instance) (up == bool 0))"
+            ),
             limits=(Limit("LaravelQueueSourceDown", 0),),
+            alerts=("LaravelQueueExporterDown",),
         ),
         stat(
             "Queues too late",
-            "Queues whose oldest job waits longer than somebody decided that it may, of those that are seen.",
+            "Queues whose oldest job waits longer than somebody decided that it may, of those that are seen. A paused"
+            " queue may wait.",
             "0.",
-            Query(
-                "sum(max by (connection, queue) ("
-                "laravel_queue_oldest_job_age_seconds > bool laravel_queue_target_wait_seconds))"
-            ),
+            Query(f"sum(max by (connection, queue) ({LATE} unless (laravel_queue_paused == 1) or 0 * {LATE}))"),
             limits=(Limit("LaravelQueueWaitTooLong", 0),),
         ),
         stat(
@@ -67,7 +71,8 @@ ANYBODY = Row(
         ),
         stat(
             "Workers",
-            "Live workers: connections to the database, processes of Horizon, running ECS tasks.",
+            "Live workers: connections to the database, processes of Horizon, running ECS tasks (once for each queue of"
+            " their service).",
             "as many as were started.",
             Query(
                 "sum(max by (connection, pool) (laravel_queue_workers)"
@@ -100,25 +105,27 @@ ANYBODY = Row(
             "Firing alerts",
             "What fires now, pages first. The name opens its runbook.",
             "empty.",
-            ("severity", "alertname", "connection", "queue", "pool", "collector"),
+            ("severity", "alertname", "connection", "queue", "pool", "collector", "table", "holder", "job_class"),
             Column(FIRING, "since", empty="nothing fires", unit="dateTimeFromNow", width=115),
             worst="severity",
             rising=True,
             columns_of=(
                 label("severity", *words(("critical", "PAGE", "red"), ("warning", "ticket", "orange")), width=70),
-                label("alertname", RUNBOOK, width=250),
+                label("alertname", RUNBOOK, width=300),
             ),
             width=12,
             height=7,
         ),
         bars(
             "Wait, as a share of what is allowed",
-            "The oldest job's wait divided by the queue's target wait.",
-            "below 100 %. A paused queue may be above it.",
+            "The oldest job's wait divided by the queue's target wait. A paused queue may wait: see the table below.",
+            "below 100 %.",
             Query(
                 "sort_desc(max by (connection, queue) ("
-                "laravel_queue_oldest_job_age_seconds / laravel_queue_target_wait_seconds))",
+                "laravel_queue_oldest_job_age_seconds / laravel_queue_target_wait_seconds"
+                " unless (laravel_queue_paused == 1)))",
                 QUEUE,
+                empty="all queues are paused",
             ),
             unit="percentunit",
             limits=(Limit("LaravelQueueWaitTooLong", 1),),
@@ -134,10 +141,10 @@ WHICH = Row(
     (
         lines(
             "Oldest job's wait",
-            "How long the oldest job that could be taken has been waiting. A slope of one second a second: nobody takes"
-            " any. Dashed: the queue's target, from a fifth of it on.",
+            "How long the oldest job that could be taken has been waiting, in the ten slowest queues. A slope of one"
+            " second a second: nobody takes any. Dashed: the queue's target, from a fifth of it on.",
             "below the dashed line.",
-            Query(WAIT, QUEUE),
+            Query(worst("laravel_queue_oldest_job_age_seconds"), QUEUE),
             Query(
                 "max by (connection, queue) (laravel_queue_target_wait_seconds"
                 " and laravel_queue_oldest_job_age_seconds > 0.2 * laravel_queue_target_wait_seconds)",
@@ -150,16 +157,17 @@ WHICH = Row(
         ),
         lines(
             "Ready jobs",
-            "Jobs that a worker could take now.",
+            "Jobs that a worker could take now, in the ten fullest queues.",
             "waves that come back to 0.",
-            Query(jobs("ready"), QUEUE),
+            Query(worst('laravel_queue_jobs{state="ready"}'), QUEUE),
             alerts=("LaravelQueueWaitTooLong",),
         ),
         lines(
             "Jobs in work",
-            "Jobs that a worker holds. None, while others are ready: nobody listens to that queue.",
+            "Jobs that a worker holds, in the ten busiest queues. None, while others are ready: nobody listens to that"
+            " queue.",
             "never above the number of workers.",
-            Query(jobs("reserved"), QUEUE),
+            Query(worst('laravel_queue_jobs{state="reserved"}'), QUEUE),
             alerts=("LaravelQueueStalled", "LaravelQueueNoWorkers"),
         ),
     ),

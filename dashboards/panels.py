@@ -49,7 +49,7 @@ def lines(
             "spanNulls": False,
             "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
             "thresholdsStyle": {"mode": "dashed" if limits else "off"},
-            **({"axisSoftMax": max(near)} if near else {}),
+            "axisSoftMax": max(near, default=1),  # or a line of zeros has an axis up to a hundred
         },
         defaults={"color": {"mode": "palette-classic"}} | ({} if signed else {"min": 0}) | more.pop("defaults", {}),
         overrides=tuple(
@@ -170,6 +170,7 @@ def words(*texts: tuple[str, str, str]) -> list[Json]:
     mapped = {value: {"text": text, "color": colour} for value, text, colour in texts}
     return [
         {"id": "mappings", "value": [{"type": "value", "options": mapped}]},
+        {"id": "color", "value": {"mode": "fixed", "fixedColor": "text"}},
         {"id": "custom.cellOptions", "value": {"type": "color-text"}},
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .board import Board
+from .causes import seen
 from .choices import MATCHED, connections
 from .grafana import Limit, Query, Row
 from .holding import NOW, POOL, QUEUE, TABLE, WORK
@@ -160,6 +161,7 @@ TABLES = Row(
                 "out, " + TABLE,
             ),
             unit="ops",
+            width=6,
             alerts=("LaravelQueueWaitTooLong",),
         ),
         lines(
@@ -172,6 +174,7 @@ TABLES = Row(
                 "{{state}}",
             ),
             stacked=True,
+            width=6,
             alerts=("LaravelQueueReservationsExpired",),
         ),
         lines(
@@ -185,7 +188,17 @@ TABLES = Row(
             ),
             stacked=True,
             defaults={"decimals": 1},
+            width=6,
             alerts=("LaravelQueueFailureRatioHigh", "LaravelQueueFailureRatioElevated"),
+        ),
+        lines(
+            "Share that failed",
+            "Share of what was done within 15 minutes that failed for good, from the recording rules.",
+            "below 5 %. The alerts need ten failures besides.",
+            Query(seen("connection:laravel_queue_failures_per_completion:ratio15m"), "{{connection}}"),
+            unit="percentunit",
+            limits=(Limit("LaravelQueueFailureRatioElevated", 0.05), Limit("LaravelQueueFailureRatioHigh", 0.25)),
+            width=6,
         ),
     ),
 )
@@ -195,8 +208,13 @@ SESSIONS = Row(
     (
         lines(
             "Connections by pool",
-            "Connections of the whole server; `other` belongs to no pool. Dashed: what an application can get.",
-            "well below the dashed line.",
+            "Connections of the whole server, and those of each pool; `other` belongs to no pool. Dashed: what an"
+            " application can get.",
+            "all of them well below the dashed line.",
+            Query(
+                "sum by (connection) (max by (connection, pool, state) (laravel_queue_database_connections))",
+                "all of {{connection}}",
+            ),
             Query(
                 "sum by (connection, pool) (max by (connection, pool, state) (laravel_queue_database_connections))",
                 POOL,
@@ -207,7 +225,6 @@ SESSIONS = Row(
                 "limit of {{connection}}",
                 dashed=True,
             ),
-            stacked=True,
             alerts=("LaravelQueueConnectionsHigh", "LaravelQueueConnectionsExhausted"),
         ),
         lines(

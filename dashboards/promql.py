@@ -16,6 +16,7 @@ from exporter import exposition, queues, sources
 from exporter.model import PREFIX, Metric
 
 TARGET = ("job", "instance")  # what Prometheus adds to each series
+OURS = 'job="laravel-queue-exporter"'  # as the alerts have it: `up` and the like exist of every other target as well
 SELECTOR = re.compile(
     r"(?<![\w:$])"
     r"(?P<name>(?P<level>[a-z]+(?:_[a-z]+)*:)?laravel_queue_\w+(?::\w+)?|(?:process|python|scrape)_\w+|up\b|ALERTS\w*)"
@@ -55,6 +56,7 @@ def chosen(expr: str, variables: Mapping[str, str]) -> str:
         else:
             held = [label for label in (*TARGET, *labels(name)) if label in variables]
             ours = [f'{label}=~"${variables[label]}"' for label in held]
+            ours += [] if "laravel_queue_" in name else [OURS]
         given = found["matchers"]
         matchers = ours + ([given] if given else [])
         return f"{name}{{{', '.join(matchers)}}}" if matchers else name

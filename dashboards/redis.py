@@ -10,15 +10,25 @@ from .panels import lines, stat, table
 QUEUE = "{{connection}}/{{queue}}"
 NO_HORIZON = "no Horizon in the settings"
 NO_LIMIT = "maxmemory is not set"
+SAFE = "no Redis may throw jobs away"
+OVERDUE = "max by (connection, queue) (laravel_queue_redis_overdue_jobs unless (laravel_queue_paused == 1))"
+EVICTED = (  # as in the alert: with volatile-… only what has a time to live goes, and jobs have none
+    "max by (connection) (increase(laravel_queue_redis_evicted_keys_total[15m]) and ignoring (policy)"
+    ' (laravel_queue_redis_maxmemory_policy_info{policy=~"allkeys-.+"} == 1))'
+)
 
 FIRST = Row(
     "Is Horizon alive, and Redis well?",
     (
         stat(
             "Masters",
-            "Horizon masters that are alive, paused ones included. Redis forgets a dead one after 15 s.",
+            "Horizon masters that are alive, paused ones included, of the connection that has the fewest. Redis forgets"
+            " a dead one after 15 s.",
             "one for each machine that runs Horizon.",
-            Query("sum(max by (connection, state) (laravel_queue_horizon_masters))", empty=NO_HORIZON),
+            Query(
+                "min(sum by (connection) (max by (connection, state) (laravel_queue_horizon_masters)))",
+                empty=NO_HORIZON,
+            ),
             limits=(Limit("LaravelQueueHorizonInactive", 0, below=True),),
         ),
         stat(
@@ -44,14 +54,16 @@ FIRST = Row(
         ),
         stat(
             "Overdue jobs",
-            "Jobs that were due for ten seconds and were not moved: no worker looks at their queue.",
+            "Jobs that were due for ten seconds and were not moved: no worker looks at their queue. Those of paused"
+            " queues do not count.",
             "0.",
-            Query("sum(max by (connection, queue) (laravel_queue_redis_overdue_jobs))"),
+            Query(f"sum({OVERDUE})"),
             limits=(Limit("LaravelQueueStalled", 0),),
         ),
         stat(
             "Memory used",
-            "Share of `maxmemory`; nothing where that is not set. When it is full, no job can be pushed.",
+            "Share of `maxmemory`; nothing where that is not set. At 98 % with the policy noeviction, which is a page,"
+            " no job can be pushed.",
             "below 85 %.",
             Query(
                 "max(laravel_queue_redis_memory_used_bytes / (laravel_queue_redis_memory_max_bytes > 0))",
@@ -64,9 +76,9 @@ FIRST = Row(
         ),
         stat(
             "Evicted, 15 min",
-            "Keys that Redis threw away for want of memory within 15 minutes.",
-            "0. With a policy allkeys-…, jobs are among them.",
-            Query("sum(max by (connection) (increase(laravel_queue_redis_evicted_keys_total[15m])))"),
+            "Keys that Redis threw away within 15 minutes where jobs are among them: its policy is allkeys-….",
+            "0, or nothing, as no Redis has such a policy.",
+            Query(f"sum({EVICTED})", empty=SAFE),
             limits=(Limit("LaravelQueueRedisEvictions", 0),),
             defaults={"decimals": 0},
         ),
@@ -109,7 +121,7 @@ QUEUES = Row(
             "Overdue jobs",
             "Due or expired for ten seconds and not moved, which each look of a worker does: nobody looks.",
             "0.",
-            Query("max by (connection, queue) (laravel_queue_redis_overdue_jobs)", QUEUE),
+            Query(OVERDUE, QUEUE),
             limits=(Limit("LaravelQueueStalled", 0),),
         ),
         table(
@@ -252,12 +264,12 @@ MEMORY = Row(
         lines(
             "Evicted keys",
             "Keys that Redis threw away for want of memory, within 15 minutes.",
-            "0. With a policy allkeys-…, jobs are among them.",
+            "0, or a cache at work. With a policy allkeys-…, jobs are among them.",
             Query(
                 "max by (connection) (increase(laravel_queue_redis_evicted_keys_total[15m]))",
                 "{{connection}}",
             ),
-            limits=(Limit("LaravelQueueRedisEvictions", 0),),
+            alerts=("LaravelQueueRedisEvictions",),
         ),
         table(
             "What it does when its memory is full",

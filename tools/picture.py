@@ -13,7 +13,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def ready(address: str) -> bool:
     try:
         with urllib.request.urlopen(f"http://{address}/-/ready", timeout=5) as answer:
             return bool(answer.status == 200)
-    except (OSError, urllib.error.HTTPError):
+    except OSError:
         return False
 
 
@@ -63,7 +62,9 @@ def picture(uid: str, recording: Path, to: Path) -> int:
         server = subprocess.Popen([program, *options, "--log.level=error"])
         try:
             until = time.monotonic() + STARTING
-            while not ready(address) and time.monotonic() < until:
+            while not ready(address):
+                if time.monotonic() > until:
+                    raise TimeoutError(f"Prometheus has not read {recording}/data within {STARTING:.0f} s")
                 time.sleep(0.2)
             times = json.loads((recording / "times.json").read_text())
             board = ROOT / "dashboards" / f"{uid}.json"

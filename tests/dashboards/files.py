@@ -15,7 +15,7 @@ FOLDER = ROOT / "dashboards"
 FILES = sorted(FOLDER.glob("*.json"))
 BOARDS: dict[str, dict[str, Any]] = {path.stem: json.loads(path.read_text("utf-8")) for path in FILES}
 VARIABLE = re.compile(r"\$\{(\w+)(?::\w+)?\}|\$(\w+)")
-BUILT_IN = {"__rate_interval": "1m"}
+BUILT_IN = {"__rate_interval": "1m", "__range": "3h"}
 
 
 class Target(NamedTuple):

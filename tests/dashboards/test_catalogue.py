@@ -48,7 +48,7 @@ def variable_queries(board: str) -> list[str]:
     """The series whose labels a variable or a note in the graphs asks for."""
     it = BOARDS[board]
     asked = [each["query"]["query"] for each in it["templating"]["list"] if each["type"] == "query"]
-    return [re.sub(r"label_values\((.*), \w+\)", r"\1", one) for one in asked] + [
+    return [re.sub(r"\w+\((.*?)(?:, \w+)?\)$", r"\1", one) for one in asked] + [
         each["expr"] for each in it["annotations"]["list"]
     ]
 
@@ -114,6 +114,8 @@ def test_a_limit_is_its_alerts(alert: str) -> None:
     for queries, limit in (each for each in limited() if each[1].alert == alert):
         asked = {selector.name for query in queries for selector in selectors(query.expr)}
         assert asked & compared, (asked, compared)
+        if "laravel_queue_paused" in compared:
+            assert "laravel_queue_paused" in asked, "a paused queue may wait"
         if limit.bound not in numbers:
             assert limit.bound == (1 if any(" / " in query.expr for query in queries) else 0)
             assert len(compared) > 1
@@ -132,7 +134,7 @@ def test_a_colour_changes_where_its_alert_does(alert: str) -> None:
 
 def test_thresholds_are_the_limits_and_nothing_else() -> None:
     """No colour changes at a number that is not an alert's."""
-    bounds = {limit.step for _, limit in limited()}
+    bounds = {0.0, *(sign * limit.step for _, limit in limited() for sign in (1, -1))}
     for board in BOARDS:
         for panel in panels(board):
             properties = [one for over in panel["fieldConfig"]["overrides"] for one in over["properties"]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from itertools import pairwise
+from math import inf
 
 import pytest
 import yaml
@@ -55,16 +56,18 @@ def test_the_variables_are_those_that_people_expect(board: str) -> None:
         assert variable["refresh"] == 2, name
         assert variable["label"] == name
         assert variable["hide"] == 2 or (variable["multi"] and variable["includeAll"]), name
-        assert re.fullmatch(r"label_values\(.+, \w+\)", variable["query"]["query"], re.DOTALL)
+        form = r"label_values\(.+, \w+\)" if variable["hide"] == 0 else r"query_result\(.+\)"  # what is there now
+        assert re.fullmatch(form, variable["query"]["query"], re.DOTALL)
         assert named(variable["query"]["query"]) <= set(list(found)[: list(found).index(name)]), "asks to the right"
     assert found["job"]["allValue"] == found["instance"]["allValue"] == ".+"
+    assert found.get("queue", {}).get("allValue") in (None, ".*")  # one with the empty name has no such label
 
 
 @every_board
 def test_every_variable_is_used_and_no_other(board: str) -> None:
     """A choice that changes nothing, or a name that is no choice, is a mistake."""
     used = named(json.dumps({**BOARDS[board], "templating": {}}, ensure_ascii=False))
-    builtin = {"__rate_interval", "__value"}
+    builtin = {"__rate_interval", "__range", "__value"}
     assert used - builtin == set(variables(board))
 
 
@@ -93,7 +96,7 @@ def test_every_panel_explains_itself(board: str) -> None:
         assert [link["title"] for link in panel["links"]] == runbooks
         assert all(link["url"] == f"http://${{exporter:raw}}/runbooks/{link['title']}" for link in panel["links"])
         assert panel["fieldConfig"]["defaults"]["unit"] in UNITS
-        assert panel["fieldConfig"]["defaults"]["noValue"]
+        assert panel["fieldConfig"]["defaults"]["noValue"] == "–"
 
 
 @every_board
@@ -104,7 +107,9 @@ def test_colours_judge_and_are_never_alone(board: str) -> None:
     for panel in panels(board):
         steps = panel["fieldConfig"]["defaults"]["thresholds"]["steps"]
         assert {step["color"] for step in steps} - {"orange", "red"} in ({"blue"}, {"transparent"})
-        assert all(after["value"] > (before["value"] or 0) for before, after in pairwise(steps))
+        values = [-inf if step["value"] is None else step["value"] for step in steps]
+        assert all(before < after for before, after in pairwise(values))
+        assert steps[0]["color"] in ("blue", "transparent") or panel["type"] == "timeseries", "what nobody knows"
         mapped = [one for over in panel["fieldConfig"]["overrides"] for one in over["properties"]]
         for words in (one["value"][0]["options"] for one in mapped if one["id"] == "mappings"):
             assert all(word["text"] for word in words.values())
@@ -151,6 +156,8 @@ def test_every_selector_is_held_to_what_was_chosen(board: str) -> None:
         for selector in selectors(target.expr):
             expected = {"job"} if selector.name in WITHOUT_TARGET else {"job", "instance"}
             assert expected <= set(matchers(selector)), target
+            if selector.name not in WITHOUT_TARGET and "laravel_queue_" not in selector.name:
+                assert 'job="laravel-queue-exporter"' in str(selector), "every target has such a series"
 
 
 @every_board
@@ -160,7 +167,7 @@ def test_case_80_a_rate_has_samples_at_any_scrape_interval(board: str) -> None:
         calls = [node.func.name for node in parsed(target.expr) if type(node).__name__ == "Call"]
         counters = [each.name for each in selectors(target.expr) if re.search("_(total|bucket)$", each.name)]
         assert sum(map(calls.count, ("rate", "increase"))) == len(counters), target
-        assert set(re.findall(r"\[([^\]]+)\]", target.expr)) <= {"$__rate_interval", *FIXED}, target
+        assert set(re.findall(r"\[([^\]]+)\]", target.expr)) <= {"$__rate_interval", "$__range", *FIXED}, target
         rated = "$__rate_interval" in json.dumps(target.panel["targets"])
         assert target.panel.get("interval") == ("2m" if rated else None), target
 

@@ -66,7 +66,8 @@ def test_every_choice_has_values(board: str, watched: Scene) -> None:
     """Each variable finds something to choose from, the first one given all that is to its left."""
     for name, variable in variables(board).items():
         if variable["type"] == "query":
-            series, label = re.fullmatch(r"label_values\((.+), (\w+)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
+            form = r"(?:label_values|query_result)\((.+?)(?:, (\w+))?\)"
+            series, label = re.fullmatch(form, variable["query"]["query"]).groups("instance")  # type: ignore[union-attr]
             asked = f"count by ({label}) ({filled(series)})"
             found = until(lambda asked=asked: watched.ask(asked), PATIENCE)  # type: ignore[misc]
             assert all(labels for labels in found), name

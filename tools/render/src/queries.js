@@ -33,15 +33,24 @@ async function ask(path, parameters) {
   return answer.data;
 }
 
+// label_values looks at the whole span; of query_result we only know series of which one wants the instance.
+async function choices(text) {
+  const [, series, label] = /^label_values\((.*), (\w+)\)$/s.exec(text) ?? [];
+  if (label) return ask(`label/${label}/values`, { 'match[]': interpolate(series, SCRAPE), start: from, end: to });
+  const query = interpolate(/^query_result\((.*)\)$/s.exec(text)[1], SCRAPE);
+  return (await ask('query', { query, time: to })).result.map((found) => found.metric.instance);
+}
+
+// JavaScript calls it Infinity.
+const number = (text) => Number(text.replace('Inf', 'Infinity'));
+
 export async function resolveVariables() {
   for (const variable of dashboard.templating.list) {
     if (variable.type === 'datasource') {
       chosen[variable.name] = 'prometheus';
       continue;
     }
-    const [, series, label] = /^label_values\((.*), (\w+)\)$/s.exec(variable.query.query);
-    const window = { start: from, end: to };
-    const values = await ask(`label/${label}/values`, { 'match[]': interpolate(series, SCRAPE), ...window });
+    const values = await choices(variable.query.query);
     if (!values.length) problems.push(`variable ${variable.name} has no value: ${variable.query.query}`);
     const every = variable.allValue || `(${values.join('|')})`;
     chosen[variable.name] = variable.includeAll ? every : values[0];
@@ -73,7 +82,7 @@ function rows(result, target, panel) {
       {
         name: panel.targets.length > 1 ? `Value #${target.refId}` : 'Value',
         type: FieldType.number,
-        values: result.map((series) => Number(series.value[1])),
+        values: result.map((series) => number(series.value[1])),
       },
     ],
   });
@@ -91,7 +100,7 @@ function line(series, target) {
         type: FieldType.number,
         labels: series.metric,
         config: { displayNameFromDS: name },
-        values: samples.map((sample) => Number(sample[1])),
+        values: samples.map((sample) => number(sample[1])),
       },
     ],
   });
