@@ -1,1 +1,1 @@
-"""Programs whose output is quoted in the README. They measure time, so no test depends on them."""
+"""Programs whose output is quoted in the README and in `docs/`. They measure time, so no test depends on them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from random import Random
 
-from ..readme.tables import README
+from ..readme.blocks import DOCS
 from .day.database import Database
 from .day.line import DAY, MINUTE
 from .day.services import Clocks, Redis, Sqs
@@ -52,7 +52,7 @@ def test_a_healthy_day_pages_nobody(tmp_path: Path) -> None:
     assert complaints(write(tmp_path / "day.yml", [a_test("day", inputs, (), fired, f"{SCRAPE}s")])) == ""
 
 
-def test_the_readme_lists_the_tickets_of_a_healthy_day() -> None:
+def test_the_page_on_alerts_lists_the_tickets_of_a_healthy_day() -> None:
     """Each with the reason."""
-    text = " ".join(README.read_text("utf-8").split())
+    text = " ".join((DOCS / "alerts.md").read_text("utf-8").split())
     assert [name for name, (_, why) in TICKETS.items() if f"`{ALERTS[name].full_name}`: {why}" not in text] == []

@@ -1,4 +1,4 @@
-"""What the README tells people to run is run, and what it says comes true."""
+"""What the README and its page on PostgreSQL tell people to run is run, and what they say comes true."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from exporter import config
 from exporter.demo.postgres import Postgres
 
 from ..world import add_jobs, database_of, poll, state, states, value, watched
-from .blocks import README, block
+from .blocks import DOCS, README, block
 from .tables import METRICS
 
 Db = psycopg.Connection[Any]
@@ -77,8 +77,8 @@ def test_without_pg_monitor_the_rest_is_there(dsn: str, db: Db) -> None:
 
 
 def test_indexes_are_used_once_they_exist(dsn: str, db: Db) -> None:
-    """The two indexes that the README offers are found, and the jobs table itself is not read any more."""
-    for statement in block("sql", "CREATE INDEX").strip().split("\n"):
+    """The two indexes that the page on PostgreSQL offers are found, and the jobs table itself is not read any more."""
+    for statement in block("sql", "CREATE INDEX", DOCS / "postgresql.md").strip().split("\n"):
         db.execute(statement)
     add_jobs(db, *[("default", None, age) for age in range(2000)])
     db.execute("VACUUM (ANALYZE) jobs")
@@ -93,6 +93,23 @@ def test_indexes_are_used_once_they_exist(dsn: str, db: Db) -> None:
         poll(app, "jobs")
         assert value(app, "jobs", queue="default", state="ready") == 2000
     assert passes() == before
+
+
+def test_costs_in_short_are_those_of_the_table() -> None:
+    """The README names a few of the figures that the page on PostgreSQL has from the benchmark."""
+    readme, page = (path.read_text("utf-8") for path in (README, DOCS / "postgresql.md"))
+    rows = [line.strip("| ").split(" | ") for line in page.splitlines() if re.match(r"\| \d", line)]
+    took = {(row[0], row[1]): row[2] for row in rows}
+    short = " ".join(readme.partition("## What it costs the database")[2].partition("\n## ")[0].split())
+    for rows_in_all in ("100,000", "1,000,000"):
+        without, with_them = took[rows_in_all, "no"], took[rows_in_all, "yes"]
+        assert re.search(rf"{rows_in_all} rows (in `jobs` the question about the jobs|it) took {without} ms, or", short)
+        assert f" or {with_them} ms" in short
+    assert max(float(each) for row in rows for each in row[4:-1]) < 3
+    assert "No other question took 3 ms" in short
+    for figure in (r"12 to 49 ms", r"took 1\.8 ms", r"resident memory was 53 MiB"):
+        assert re.search(figure, short)
+        assert re.search(figure, " ".join(page.split()))
 
 
 def test_settings_are_accepted(tmp_path: Path) -> None:
@@ -118,8 +135,9 @@ def test_scrape_configuration_is_one(tmp_path: Path) -> None:
 
 
 def test_alerts_are_rules_on_metrics_that_exist(tmp_path: Path) -> None:
-    """Prometheus accepts the README's expressions, and every metric in them is one of ours."""
-    expressions = (block("promql", "target_wait") + block("promql", "past_timeout")).strip().split("\n")
+    """Prometheus accepts the expressions to begin with, and every metric in them is one of ours."""
+    page = DOCS / "alerts.md"
+    expressions = (block("promql", "target_wait", page) + block("promql", "past_timeout", page)).strip().split("\n")
     rules = [{"alert": f"First{n}", "expr": expression} for n, expression in enumerate(expressions)]
     (tmp_path / "rules.yml").write_text(yaml.safe_dump({"groups": [{"name": "first", "rules": rules}]}))
     command = ["promtool", "check", "rules", str(tmp_path / "rules.yml")]

@@ -35,6 +35,6 @@ def test_contributing() -> None:
     assert f"At most {MOST_LEFT_BEHIND} are left behind." in document("CONTRIBUTING.md")
 
 
-def test_the_readme_says_over_how_long_a_job_is_measured() -> None:
+def test_the_page_on_sqs_says_over_how_long_a_job_is_measured() -> None:
     """The same quarter of an hour."""
-    assert f"over the last {minutes.WINDOW / 60:.0f} minutes" in document("README.md")
+    assert f"over the last {minutes.WINDOW / 60:.0f} minutes" in document("docs/sqs.md")

@@ -1,4 +1,4 @@
-"""What the README says of SQS: its policies, its settings, its costs, and the policies for scaling."""
+"""What the README and its page on SQS say: policies, settings, costs, and the policies for scaling."""
 
 from __future__ import annotations
 
@@ -31,20 +31,26 @@ from ..sqs.cloud import World, error
 from ..sqs.conftest import credentials, world
 from ..sqs.watching import watch
 from ..world import poll, states
-from .blocks import README, block, blocks
+from .blocks import DOCS, README, block, blocks
 
 __all__ = ["credentials", "world"]  # fixtures
 DAYS, QUEUES = 30, 10
+PAGE = DOCS / "sqs.md"
 
 
 def said() -> str:
-    """The section on SQS."""
-    return README.read_text("utf-8").partition("## Watch queues on SQS")[2].partition("\n## ")[0]
+    """The page on SQS."""
+    return PAGE.read_text("utf-8")
 
 
-def policies(having: str) -> list[list[dict[str, Any]]]:
-    """The statements of each of the README's policies in which this stands."""
-    documents = [json.loads(text) for text in blocks("json") if having in text]
+def summary() -> str:
+    """The README's section on SQS, its lines joined."""
+    return " ".join(README.read_text("utf-8").partition("## Watch queues on SQS")[2].partition("\n## ")[0].split())
+
+
+def policies(having: str, *pages: Path) -> list[list[dict[str, Any]]]:
+    """The statements of each of the pages' policies in which this stands."""
+    documents = [json.loads(text) for page in pages for text in blocks("json", page) if having in text]
     assert {document["Version"] for document in documents} == {"2012-10-17"}
     return [document["Statement"] for document in documents]
 
@@ -92,7 +98,7 @@ def test_settings_are_accepted(tmp_path: Path) -> None:
 
 def test_policies_allow_what_is_asked_and_nothing_else(tmp_path: Path) -> None:
     """Each operation that is ever sent is in a policy, and no other, for as few resources as AWS lets one name."""
-    looking, writing = map(allowed, policies("LookAtQueues"))
+    (looking,), (writing,) = (map(allowed, policies("LookAtQueues", page)) for page in (README, PAGE))
     assert writing.keys() - looking.keys() == {"cloudwatch:PutMetricData"}
     assert writing.keys() == asked()
     assert {action.partition(":")[2] for action in writing} == set(OPERATIONS) - {"AssumeRole", "other"}
@@ -108,7 +114,7 @@ def test_policies_allow_what_is_asked_and_nothing_else(tmp_path: Path) -> None:
 
 def test_the_roles_of_two_accounts_fit_each_other(tmp_path: Path) -> None:
     """The role that is set is the one that may be assumed, and trusts who is said to assume it."""
-    ((trust,),), ((assume,),) = policies("TrustTheExporter"), policies("AssumeTheirRole")
+    ((trust,),), ((assume,),) = policies("TrustTheExporter", PAGE), policies("AssumeTheirRole", PAGE)
     (role,) = re.findall(r"`role_arn: (\S+)`", said())
     assert allowed([assume]) == {"sts:AssumeRole": (role, None)}
     assert (trust["Effect"], trust["Action"]) == ("Allow", "sts:AssumeRole")
@@ -124,7 +130,7 @@ def test_the_roles_of_two_accounts_fit_each_other(tmp_path: Path) -> None:
 
 def test_the_policies_are_enough(world: World) -> None:
     """With everything else denied, every collector works and has nothing to complain about."""
-    _, writing = map(allowed, policies("LookAtQueues"))
+    (writing,) = map(allowed, policies("LookAtQueues", PAGE))
     operations = {action.partition(":")[2] for action in writing}
     world.cloud.mood = lambda asked: None if asked.operation in operations else error("AccessDenied")
     world.queue("mail")
@@ -139,7 +145,7 @@ def test_the_policies_are_enough(world: World) -> None:
 
 
 def test_costs_are_computed_from_the_default_intervals(tmp_path: Path) -> None:
-    """The table's figures come from the settings' defaults and the prices that it names."""
+    """The table's figures follow from the default intervals and the prices beside them, and the README's from it."""
     text, settings = said(), sqs(tmp_path)
     assert settings.cloudwatch
     polls = DAYS * 86400 / settings.interval
@@ -154,9 +160,14 @@ def test_costs_are_computed_from_the_default_intervals(tmp_path: Path) -> None:
     assert [float(cost) for cost in re.findall(r"\| (\d+\.\d\d) \|$", text, re.M)] == [round(cost, 2) for cost in costs]
     sums = (fifo, fifo + watched, fifo + watched + told)
     assert "${:.2f} with `cloudwatch: null`, ${:.2f} as it comes, ${:.2f} with".format(*sums) in " ".join(text.split())
+    assert f"of {settings.interval:g} s, {QUEUES} FIFO queues with" in summary()
+    assert f"cost ${sums[1]:.2f} a month, of which ${watched:.2f} are for CloudWatch's numbers." in summary()
+    assert f"With `cloudwatch: null` it is ${sums[0]:.2f}, with `publish` ${sums[2]:.2f}." in summary()
 
 
-@pytest.mark.parametrize("text", [text for text in blocks("json") if "TargetValue" in text], ids=["math", "published"])
+@pytest.mark.parametrize(
+    "text", [text for text in blocks("json", PAGE) if "TargetValue" in text], ids=["math", "published"]
+)
 def test_scaling_policies_are_what_aws_takes(text: str, tmp_path: Path) -> None:
     """The target is the acceptable backlog of the README's queue; the form is that of the API's own model."""
     given = json.loads(text)
@@ -182,7 +193,7 @@ def test_scaling_policies_are_what_aws_takes(text: str, tmp_path: Path) -> None:
 
 def specification(having: str) -> dict[str, Any]:
     """What a policy tracks."""
-    found: dict[str, Any] = json.loads(block("json", having))["CustomizedMetricSpecification"]
+    found: dict[str, Any] = json.loads(block("json", having, PAGE))["CustomizedMetricSpecification"]
     return found
 
 
@@ -220,12 +231,12 @@ def test_metric_math_is_the_backlog_per_task(ready: int, running: int, tmp_path:
         if each.get("ReturnData", True):
             returned.append(each["Expression"])
     (expression,) = returned
-    assert eval(expression, {"__builtins__": {}}, values) == ready / running  # a division in the README
+    assert eval(expression, {"__builtins__": {}}, values) == ready / running  # a division in the page
 
 
 def test_the_commands_are_about_the_same_service(tmp_path: Path) -> None:
     """What is registered is the service of the README's settings, and each option is one of the API's."""
-    script = block("sh", "put-scaling-policy")
+    script = block("sh", "put-scaling-policy", PAGE)
     ecs = sqs(tmp_path).queues["notifications.fifo"].ecs
     assert ecs
     assert f"service=service/{ecs.cluster}/{ecs.service}\n" in script
@@ -268,7 +279,7 @@ def test_the_incidents_are_named() -> None:
 
 def test_without_an_account_there_is_moto(tmp_path: Path) -> None:
     """Copied and pasted, the commands start moto's server, make a queue with a job in it, and show that."""
-    script = block("sh", "moto_server").replace("4566", str(free_port()))
+    script = block("sh", "moto_server", PAGE).replace("4566", str(free_port()))
     script = script.replace(".venv/bin/moto_server", str(Path(sys.executable).with_name("moto_server")))
     script = script.replace(" .venv/bin/queue-exporter", f" {sys.executable} -m exporter")
     shell = subprocess.Popen(

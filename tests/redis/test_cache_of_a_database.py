@@ -19,7 +19,7 @@ from exporter.logs import Secrets
 from ..database.proxies import Deaf
 from ..laravel.laravel import Laravel
 from ..patience import until
-from ..readme.blocks import block
+from ..readme.blocks import DOCS, block
 from ..world import database_of, poll, settings, state, value, watched
 from .world import behind
 
@@ -118,10 +118,10 @@ def test_a_replica_that_lost_its_master_tells_the_past(dsn18: str, db18: Db) -> 
             assert "no connection to its master" in state(app, "signals").error
 
 
-def test_the_acl_line_of_the_readme_is_enough(dsn18: str, db18: Db, server: Redis, cache: redis.Redis) -> None:
-    """The user that the README makes for the cache can read these keys and nothing else."""
+def test_the_acl_line_for_the_cache_is_enough(dsn18: str, db18: Db, server: Redis, cache: redis.Redis) -> None:
+    """The user that the page on PostgreSQL makes for the cache can read these keys and nothing else."""
     cache.set(f"{FULL}illuminate:queue:paused:database:default", "b:1;")
-    cache.execute_command(*block("text", "ACL SETUSER queue_signals").split())
+    cache.execute_command(*block("text", "ACL SETUSER queue_signals", DOCS / "postgresql.md").split())
     url = server.url(1, login="queue_signals:change-me")
     with watched(dsn18, queues={"default": None}, cache={"redis": url}) as app:
         assert paused(app) == 1

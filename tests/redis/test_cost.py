@@ -16,7 +16,7 @@ from exporter.app import App
 from exporter.demo.redis import Redis
 
 from ..database.proxies import Proxy
-from ..readme.blocks import README
+from ..readme.blocks import DOCS, README
 from ..world import value
 from .world import behind, delay, look, now, payload, push, reserve, watched
 
@@ -135,9 +135,9 @@ def test_only_commands_that_read(crowded: Redis) -> None:
         assert not {"write", "blocking", "pubsub", "noscript"} & {*known[name]["flags"]}, name
 
 
-def test_the_readme_says_how_many_commands_a_poll_takes(server: Redis, client: redis.Redis) -> None:
+def test_the_page_on_redis_says_how_many_commands_a_poll_takes(server: Redis, client: redis.Redis) -> None:
     """For each queue, for what there is once, for Horizon and each thing that it has, and for the cache."""
-    text = " ".join(README.read_text("utf-8").split())
+    text, readme = (" ".join(page.read_text("utf-8").split()) for page in (DOCS / "redis.md", README))
     said = re.search(
         r"costs Redis (\d+) commands for each queue every `interval`, and (\d+) more; with Horizon (\d+) more, "
         r"(\d+) for each queue that it has ever measured, and (\d+) for each master, supervisor and job that has just "
@@ -146,6 +146,7 @@ def test_the_readme_says_how_many_commands_a_poll_takes(server: Redis, client: r
     )
     assert said
     each, once, of_horizon, measured, alive, of_cache = map(int, said.groups())
+    assert f"costs** Redis: {each} commands for each queue every `interval`" in readme
     horizon: dict[str, Any] = {"horizon": {"prefix": "laravel_horizon:"}}
     client.sadd("laravel_horizon:measured_queues", "queue:a", "queue:b", "queue:c")
     for names, count in (("masters", 4), ("supervisors", 5)):
