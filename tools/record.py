@@ -124,14 +124,15 @@ def on_aws(name: str) -> Iterator[Staged]:
 
 
 @contextmanager
-def prometheus(folder: Path, targets: Mapping[str, str], interval: int = run.INTERVAL) -> Iterator[str]:
+def prometheus(folder: Path, targets: Mapping[str, str], interval: int = run.INTERVAL, more: str = "") -> Iterator[str]:
     """
     A server that scrapes exporters and evaluates the shipped rules, with its storage in `folder`.
 
-    `targets`: what an exporter's instance is called → its address. Gives the server's own address.
+    `targets`: what an exporter's instance is called → its address. `more` is put under its configuration, where a list
+    of jobs stands last. Gives the server's own address.
     """
     static = [{"targets": [address], "labels": {"instance": instance}} for instance, address in targets.items()]
-    config = CONFIG.format(root=ROOT, interval=interval, targets=json.dumps(static))
+    config = CONFIG.format(root=ROOT, interval=interval, targets=json.dumps(static)) + more
     (folder / "prometheus.yml").write_text(config)
     program, address = shutil.which("prometheus") or "prometheus", f"127.0.0.1:{free_port()}"
     options = [f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data", "--log.level=error"]
