@@ -11,9 +11,10 @@ from .panels import bars, label, lines, stat, table, words
 BY = ("connection", "queue")
 
 FIRING = """
-min by (severity, alertname, connection, queue, pool, collector, table, holder, job_class) (
-    ALERTS_FOR_STATE and ignoring (alertstate) ALERTS{alertstate="firing", severity=~"critical|warning"}
-) * 1000
+min by (severity, alertname, where) (label_join(
+    ALERTS_FOR_STATE and ignoring (alertstate) ALERTS{alertstate="firing", severity=~"critical|warning"},
+    "where", " ", "connection", "source", "collector", "queue", "pool", "table", "holder", "job_class"
+)) * 1000
 """
 RUNBOOK = {
     "id": "links",
@@ -65,7 +66,10 @@ ANYBODY = Row(
             "Failed, 15 min",
             "Jobs that failed for good within 15 minutes. SQS does not tell.",
             "few, and always about as many.",
-            Query("sum(max by (connection, queue, job_class) (increase(laravel_queue_failed_jobs_total[15m])))"),
+            Query(
+                "sum(max by (connection, queue, job_class) (increase(laravel_queue_failed_jobs_total[15m])))",
+                empty="only SQS, which does not tell",
+            ),
             defaults={"decimals": 0},
             alerts=("LaravelQueueFailureRatioHigh",),
         ),
@@ -84,7 +88,10 @@ ANYBODY = Row(
             "Workers busy",
             "Share of the last 30 minutes in which the workers had a job, of the busiest connection.",
             "below 60 %. Above 80 % waits grow steeply.",
-            Query(f"max({seen('connection:laravel_queue_busy_workers_per_worker:ratio30m')})"),
+            Query(
+                f"max({seen('connection:laravel_queue_busy_workers_per_worker:ratio30m')})",
+                empty="only SQS: what in flight and idle tasks say is on its board",
+            ),
             unit="percentunit",
             limits=(Limit("LaravelQueueCapacityLow", 0.8),),
             defaults={"decimals": 0},
@@ -105,8 +112,8 @@ ANYBODY = Row(
             "Firing alerts",
             "What fires now, pages first. The name opens its runbook.",
             "empty.",
-            ("severity", "alertname", "connection", "queue", "pool", "collector", "table", "holder", "job_class"),
-            Column(FIRING, "since", empty="nothing fires", unit="dateTimeFromNow", width=115),
+            ("severity", "alertname", "where"),
+            Column(FIRING, "since", empty="nothing fires", unit="dateTimeFromNow", width=125),
             worst="severity",
             rising=True,
             columns_of=(

@@ -76,10 +76,10 @@ INCIDENTS = {
         ),
         replace(
             HEALTHY,
-            targets={"default": 60},
+            targets={"default": 600},
             pools=(Pool("default", ("default",), workers=12, skip_locked=False),),
             arrivals=(Arrivals("default", INVOICE, per_second=20),),
-            backlogs=(Backlog("default", INVOICE, 300, oldest=20),),
+            backlogs=(Backlog("default", INVOICE, 20_000, oldest=20),),
             server=SLOW_COMMITS,
         ),
     ),
