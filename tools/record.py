@@ -118,8 +118,8 @@ def on_aws(name: str) -> Iterator[Staged]:
                     world.fill()
                     world.start()
                     yield
-                for service in each.services:  # what its tasks held would come back
-                    world.sqs.purge_queue(QueueUrl=world.url(service.queue))
+                for service in each.services:  # what its tasks held would come back, and the next may be set otherwise
+                    world.sqs.delete_queue(QueueUrl=world.url(service.queue))
 
         yield connections(plan, aws.url, run.INTERVAL), phases()
 
@@ -148,7 +148,7 @@ def prometheus(folder: Path, targets: Mapping[str, str], interval: int = run.INT
 def lasting(name: str) -> float:
     """Seconds that the incident goes on: until the alert that tells it has been firing for a while."""
     told = [ALERTS[alert].pending for alert in TOLD[name].by] if name in TOLD else []
-    return max(DURING, *(WHOLE.get(name, 0) + pending + FIRING for pending in told))
+    return max([DURING, *(WHOLE.get(name, 0) + pending + FIRING for pending in told)])
 
 
 def record(name: str, folder: Path) -> None:
