@@ -43,8 +43,11 @@ from tests.bundle.rules import ALERTS
 
 BEFORE, DURING = 240, 480  # seconds: nothing is wrong, then the incident, at least
 FIRING = 180  # seconds that its alert is to be seen firing
-WHOLE = {"starvation": 600}  # seconds of a window in which it has to be so from beginning to end
+SINCE = dict.fromkeys(
+    ("starvation", "single-group", "more-tasks-than-groups"), 600
+)  # seconds that it has to be so first
 STEP = 90  # seconds between two steps of the scaling: as slow as in life
+STEPS = {"flapping": 15}  # where the incident is that it is not
 CAMPAIGN = 2  # times as many jobs arrive: the pace of the scaling asks for a longer incident than the demo's
 SOURCE_DOWN = "source-down"  # the database's server is stopped
 ROOT = Path(__file__).parents[1]
@@ -114,7 +117,7 @@ def on_aws(name: str) -> Iterator[Staged]:
 
         def phases() -> Generator[None, None, None]:
             for each in (fargate.HEALTHY, plan):
-                with FargateWorld(each, aws, step=STEP) as world:
+                with FargateWorld(each, aws, step=STEPS.get(name, STEP)) as world:
                     world.fill()
                     world.start()
                     yield
@@ -148,7 +151,7 @@ def prometheus(folder: Path, targets: Mapping[str, str], interval: int = run.INT
 def lasting(name: str) -> float:
     """Seconds that the incident goes on: until the alert that tells it has been firing for a while."""
     told = [ALERTS[alert].pending for alert in TOLD[name].by] if name in TOLD else []
-    return max([DURING, *(WHOLE.get(name, 0) + pending + FIRING for pending in told)])
+    return max([DURING, *(SINCE.get(name, 0) + pending + FIRING for pending in told)])
 
 
 def record(name: str, folder: Path) -> None:

@@ -26,4 +26,5 @@ def test_every_incident_has_its_picture() -> None:
 def test_no_picture_is_left_over() -> None:
     """Each picture is shown somewhere."""
     pages = "".join(path.read_text("utf-8") for path in (*DOCS.glob("*.md"), DOCS.parent / "README.md"))
-    assert {path.name for path in (DOCS / "pictures").glob("*.png")} == set(re.findall(r"pictures/([\w-]+\.png)", pages))
+    there = {path.name for path in (DOCS / "pictures").glob("*.png")}
+    assert there == set(re.findall(r"pictures/([\w-]+\.png)", pages))
