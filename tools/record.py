@@ -46,7 +46,7 @@ FIRING = 180  # seconds that its alert is to be seen firing
 SINCE = dict.fromkeys(
     ("starvation", "single-group", "more-tasks-than-groups"), 600
 )  # seconds that it has to be so first
-OVER = {"backlog-per-task": 240}  # seconds after which it has been put right
+OVER = {"backlog-per-task": 265}  # seconds after which it has been put right
 STEP = 90  # seconds between two steps of the scaling: as slow as in life
 STEPS = {"flapping": 15}  # where the incident is that it is not
 CAMPAIGN = 2  # times as many jobs arrive: the pace of the scaling asks for a longer incident than the demo's
