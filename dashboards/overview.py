@@ -13,7 +13,7 @@ BY = ("connection", "queue")
 FIRING = """
 min by (severity, alertname, where) (label_join(
     ALERTS_FOR_STATE and ignoring (alertstate) ALERTS{alertstate="firing", severity=~"critical|warning"},
-    "where", " ", "connection", "source", "collector", "queue", "pool", "table", "holder", "job_class"
+    "where", " ", "connection", "collector", "queue", "pool", "job_class", "table", "holder", "reference"
 )) * 1000
 """
 RUNBOOK = {
@@ -118,7 +118,7 @@ ANYBODY = Row(
             rising=True,
             columns_of=(
                 label("severity", *words(("critical", "PAGE", "red"), ("warning", "ticket", "orange")), width=70),
-                label("alertname", RUNBOOK, width=300),
+                label("alertname", RUNBOOK, width=260),
             ),
             width=12,
             height=7,
