@@ -43,7 +43,8 @@ WHY = Row(
         lines(
             "Workers, and how many work",
             "Workers that are alive, and jobs in work. Dashed: how many workers keep waits short (the load, and twice"
-            " its root), from the recording rules. The tasks of an ECS service count once for each of its queues.",
+            " its root), from the recording rules; a delayed job counts when it is pushed, so many at once seem to need"
+            " many. The tasks of an ECS service count once for each of its queues.",
             "workers above the dashed line, jobs in work below both.",
             Query(
                 "sum by (connection) (max by (connection, pool) (laravel_queue_workers)"
