@@ -28,6 +28,7 @@ def lines(
 ) -> Panel:
     """Series over time, the largest first in the legend; an alert's limit is a dashed line. `signed`: not from 0 on."""
     limits: tuple[Limit, ...] = more.get("limits", ())
+    counted = more.get("unit", "short") in ("short", "ops")
     near = [limit.bound or 1 for limit in limits if (limit.bound or 1) in NEAR or more.get("unit") == "percentunit"]
     return Panel(
         "timeseries",
@@ -49,7 +50,9 @@ def lines(
             "spanNulls": False,
             "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
             "thresholdsStyle": {"mode": "dashed" if limits else "off"},
-            "axisSoftMax": max(near, default=1),  # or a line of zeros has an axis up to a hundred
+            **(
+                {"axisSoftMax": max(near, default=1)} if near or counted else {}
+            ),  # or zeros have one up to a hundred
         },
         defaults={"color": {"mode": "palette-classic"}} | ({} if signed else {"min": 0}) | more.pop("defaults", {}),
         overrides=tuple(

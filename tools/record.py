@@ -47,6 +47,7 @@ SINCE = dict.fromkeys(
     ("starvation", "single-group", "more-tasks-than-groups"), 600
 )  # seconds that it has to be so first
 OVER = {"backlog-per-task": 265}  # seconds after which it has been put right
+LEAST = {"database-bound": 20_000}  # jobs of each backlog, or the workers are through with it too soon
 STEP = 90  # seconds between two steps of the scaling: as slow as in life
 STEPS = {"flapping": 15}  # where the incident is that it is not
 CAMPAIGN = 2  # times as many jobs arrive: the pace of the scaling asks for a longer incident than the demo's
@@ -67,6 +68,7 @@ def incident(name: str) -> Plan:
     """The demo's plan, but everything begins now: what is waiting has only just come."""
     plan = INCIDENTS[name].plan
     fresh = [replace(some, oldest=1, newest=0) if some.oldest > 0 else some for some in plan.backlogs]
+    fresh = [replace(some, count=max(some.count, LEAST.get(name, 0))) for some in fresh]
     return replace(plan, backlogs=tuple(fresh), horizon=replace(plan.horizon, backlog=0))
 
 
