@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 PREFIX = "laravel_queue_"
+Column = Literal["now", "desired", "pending", "outdated"]
 NAME = re.compile(rf"{PREFIX}[a-z0-9]+(_[a-z0-9]+)*")
 
 
@@ -22,7 +23,8 @@ class Metric:
     help: str
     labels: tuple[str, ...] = ()
     kind: Literal["gauge", "counter", "histogram"] = "gauge"
-    limit: Limit | tuple[Limit, ...] = ()
+    limit: Limit | tuple[Limit, ...] = ()  # of several, the worst that is reached is told
+    column: Column | None = None  # of the status page's table of workers, if it is shown there
     buckets: tuple[float, ...] = ()  # of a histogram: their upper bounds, rising; one more holds what is above
 
     def __post_init__(self) -> None:
@@ -47,21 +49,33 @@ class Metric:
         return Sample(self, labels, value if self.buckets else float(value))
 
 
+class Only(NamedTuple):
+    """The series of a metric in which one label has this value."""
+
+    metric: Metric
+    label: str
+    value: str
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
     """
     What a metric is compared with: it is over its limit when its value is above `bound`.
 
     `bound` is a constant, or a metric with the same labels: then each series has its own. With
-    a `share` it is that share of it. With `reached` a value at the bound is too much as well; with
+    a `share` it is that share of it, and `slack` is another metric that is added to it: so far the
+    value may be wrong. With `reached` a value at the bound is too much as well; with
     `either_way` one below minus the bound is, too; with `below` it is only a value below the bound.
     `says` is the sentence for a person; `{value}` and `{bound}` are filled in, in the unit
-    that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `{beside}` is
-    another metric of the same series. `where` is a label and those of its values that count. With
-    `total` the series of all values of that label are added up first. With `given` that metric of
-    the same series has to be above 0 as well, and with `unless` the one of that name must not be.
+    that the metric's name ends in, and `{value:job}` as `1 job` or `2 jobs`. `where` is a label and
+    those of its values that count. With `total` the series of all values of that label are added up first.
     From `soon` × bound on (0 < soon ≤ 1) the status page says that the limit is near. Values up
     to `least` are not worth a word whatever the bound is. `page` is whether its alert wakes somebody up.
+
+    Other metrics are looked at beside it, in the series that agree with this one in all labels that
+    both have: their sum is `{beside}`, that of `given` has to be above 0, those of the names in
+    `unless` must not be, and nothing is wrong while the newest time of `since` is less than so many
+    seconds ago.
     """
 
     bound: Metric | float
@@ -69,15 +83,17 @@ class Limit:
     alert: str
     where: tuple[str, ...] = ()
     soon: float = 1.0
-    beside: Metric | None = None
+    beside: Metric | Only | None = None
     least: float = 0.0
     reached: bool = False
     either_way: bool = False
     below: bool = False
     share: float = 1.0
-    given: Metric | None = None
-    unless: str = ""
-    total: bool = False
+    slack: Metric | None = None
+    given: Metric | Only | None = None
+    unless: tuple[str, ...] = ()
+    since: tuple[Metric, float] | None = None
+    total: str = ""
     page: bool = False
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .model import Limit, Metric
+from .model import Limit, Metric, Only
 
 QUEUE = ("connection", "queue")
 
@@ -27,16 +27,25 @@ JOBS = Metric(
         beside=RETRY_AFTER,
     ),
 )
+READY = Only(JOBS, "state", "ready")
 OLDEST_JOB_AGE = Metric(
     "laravel_queue_oldest_job_age_seconds",
     "How long the oldest job that could be taken now has been waiting to be taken; 0 when there is none.",
     QUEUE,
-    limit=Limit(
-        TARGET_WAIT,
-        "oldest job {value}, target {bound}",
-        "LaravelQueueWaitTooLong",
-        unless="laravel_queue_paused",
-        page=True,
+    limit=(
+        Limit(
+            TARGET_WAIT,
+            "oldest job {value}, target {bound}",
+            "LaravelQueueWaitTooLong",
+            unless=("laravel_queue_paused",),
+            page=True,
+        ),
+        Limit(
+            900,
+            "oldest job {value}, limit {bound} without a target",
+            "LaravelQueueWaitWithoutTarget",
+            unless=(TARGET_WAIT.name, "laravel_queue_paused"),
+        ),
     ),
 )
 OLDEST_RESERVED_AGE = Metric(
@@ -48,9 +57,7 @@ PAUSED = Metric(
     "laravel_queue_paused",
     "Whether the queue is paused, by itself or with all others: its workers leave its jobs alone.",
     QUEUE,
-    limit=Limit(
-        0, "paused, oldest job {beside}", "LaravelQueuePausedWithBacklog", beside=OLDEST_JOB_AGE, given=OLDEST_JOB_AGE
-    ),
+    limit=Limit(0, "paused, oldest job {beside}", "LaravelQueuePausedWithBacklog", beside=OLDEST_JOB_AGE, given=READY),
 )
 IMPLAUSIBLE = Metric(
     "laravel_queue_implausible_jobs",
@@ -77,10 +84,28 @@ FAILED_TOTAL = Metric(
 )
 QUEUES = Metric("laravel_queue_queues", "Queues watched, named and found.", ("connection",))
 CONNECTION_INFO = Metric("laravel_queue_connection_info", "1 for each connection watched.", ("connection", "driver"))
+LAST_RESERVATION = Metric(
+    "laravel_queue_last_reservation_timestamp_seconds",
+    "Unix time of the newest reservation seen, by its worker's clock unless that is ahead. Absent if none was.",
+    QUEUE,
+)
 WORKERS = Metric(
     "laravel_queue_workers",
     "Workers of a pool: its connections to the database, or the processes of Horizon's supervisors of that name.",
     ("connection", "pool"),
+    column="now",
+    # Workers behind PgBouncer are not counted, but who takes jobs is alive.
+    limit=Limit(
+        1,
+        "no worker in any pool, {beside:job} ready",
+        "LaravelQueueNoWorkers",
+        below=True,
+        total="pool",
+        given=READY,
+        beside=READY,
+        since=(LAST_RESERVATION, 180),
+        page=True,
+    ),
 )
 WORKER_TIMEOUT = Metric(
     "laravel_queue_worker_timeout_seconds",
@@ -101,6 +126,7 @@ DROPPED = Metric(
     "counter",
 )
 
+COUNTING = ("jobs", "queues")  # the collectors that count jobs: whose are silent, is blind
 SETTINGS = (TARGET_WAIT, RETRY_AFTER, CONNECTION_INFO)
 OTHER = "other"  # what has no name of its own, or came after too many others
 STATES = ("ready", "delayed", "reserved", "expired")

@@ -182,7 +182,7 @@ class Report:
     def _finding(self, metric: Metric, labels: tuple[str, ...]) -> Finding | None:
         """The worst that the limits of this metric say of one series."""
         value = self.values.get(metric.name, {}).get(labels)
-        found = find([metric(value, *labels)], self.values, ()) if value is not None else ()
+        found = find([metric(value, *labels)], self.values, (), self.wall) if value is not None else ()
         return max(found, key=lambda finding: (finding.over, finding.ratio), default=None)
 
     @property
@@ -236,7 +236,7 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     for sample in samples:
         values[sample.metric.name][sample.labels] = sample.value
     findings = sorted(
-        find(samples, values, runbooks), key=lambda f: (not f.over, not f.page, -f.ratio, f.where, f.says)
+        find(samples, values, runbooks, clock.wall()), key=lambda f: (not f.over, not f.page, -f.ratio, f.where, f.says)
     )
     return Report(values, tuple(findings), sources, board.named, mono, clock.wall())
 

@@ -15,7 +15,8 @@ from exporter import config, errors, exposition, queues
 from exporter.amounts import Amount
 from exporter.app import sources
 from exporter.config import parse
-from exporter.model import Metric
+from exporter.findings import metric_of
+from exporter.model import Metric, Only
 from exporter.source import Source
 
 from . import contract
@@ -104,9 +105,15 @@ LIMITED = [metric for metrics in DEFINED.values() for metric in metrics if metri
 def test_a_limit_finds_what_it_compares_with(metric: Metric) -> None:
     """Another metric in a limit has no label that the limited one lacks; otherwise nothing would ever be over it."""
     for limit in metric.limits:
-        for other in (limit.bound, limit.beside, limit.given):
+        for other in (limit.bound, limit.slack):
             assert not isinstance(other, Metric) or set(other.labels) <= set(metric.labels)
-        assert not limit.unless or contract.LABELS[limit.unless] == metric.labels
+        for of in (limit.beside, limit.given, limit.since and limit.since[0]):
+            if of is None:
+                continue
+            assert set(metric_of(of).labels) & set(metric.labels)
+            assert not isinstance(of, Only) or of.label in of.metric.labels
+        assert all(contract.LABELS[name] == metric.labels for name in limit.unless)
+        assert not limit.total or limit.total in metric.labels
         assert not limit.where or limit.where[0] in metric.labels
         assert 0 < limit.soon <= 1
         one = Amount(metric, 1)

@@ -45,12 +45,7 @@ TIMEOUT = Metric(
         reached=True,
     ),
 )
-NEWEST = Metric(
-    "laravel_queue_last_reservation_timestamp_seconds",
-    "Unix time of the newest reservation seen, by its worker's clock unless that is ahead. Absent if none was.",
-    QUEUE,
-)
-METRICS = (REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, NEWEST)
+METRICS = (REPEATED, LONG, LENGTHS, PAST_TIMEOUT, TIMEOUT, queues.LAST_RESERVATION)
 
 LOWER_BOUNDS = "not all jobs that are held are looked at one by one, so these numbers are lower bounds"
 TOLD = 900  # seconds for which a job that was handed out again is worth a word
@@ -72,7 +67,7 @@ def _of_a_queue(of: OfQueue, past_timeout: int, connection: str, queue: str) -> 
     yield LENGTHS(of.lengths, connection, queue)
     yield PAST_TIMEOUT(past_timeout, connection, queue)
     if of.newest is not None:
-        yield NEWEST(of.newest, connection, queue)
+        yield queues.LAST_RESERVATION(of.newest, connection, queue)
 
 
 def _of_a_class(of: OfClass, connection: str, queue: str, job_class: str) -> Iterator[Sample]:

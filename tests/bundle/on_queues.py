@@ -75,7 +75,7 @@ def standing_still() -> Iterator[Case]:
 
         pools = {"database": ("default", "emails"), "redis": ("default", "mail")}[driver]
         gone = {of(queues.WORKERS, driver, pool): step(3, 0) for pool in pools}
-        gone |= one(held.NEWEST, at, faster(60, 0)) | {of(held.NEWEST, driver, pools[1]): faster(60, 0)}
+        gone |= {of(queues.LAST_RESERVATION, driver, queue): faster(60, 0) for queue in ("default", pools[1])}
         ready = 3 + (3 if driver == "redis" else 2)
         labels = {"connection": driver}
         yield Case("NoWorkers", driver, 6, labels, f"{ready} jobs are ready on {driver}, and it has no worker.", gone)

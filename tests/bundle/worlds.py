@@ -106,7 +106,7 @@ def holding(connection: str, queue: str) -> Iterator[tuple[Series, str]]:
     yield of(held.LONG, *at, INVOICE), always(0)
     yield of(held.TIMEOUT, *at, INVOICE), always(30)
     yield of(held.PAST_TIMEOUT, *at), always(0)
-    yield of(held.NEWEST, *at), counting(60)  # now
+    yield of(queues.LAST_RESERVATION, *at), counting(60)  # now
 
 
 def database() -> Iterator[tuple[Series, str]]:

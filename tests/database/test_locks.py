@@ -234,8 +234,8 @@ def test_a_view_and_no_table_have_no_locks(dsn: str, db: Db, begin: Begin) -> No
 def test_one_who_waits_is_over_the_limit() -> None:
     """One session that waits is worth a word, and so is a wait of more than five seconds."""
     at = ("database", "jobs")
-    assert list(find([WAITERS(0, *at), LONGEST_WAIT(5, *at)], {}, ())) == []
-    found = find([WAITERS(1, *at), LONGEST_WAIT(65, *at)], {}, ["LaravelQueueLockWaits"])
+    assert list(find([WAITERS(0, *at), LONGEST_WAIT(5, *at)], {}, (), 0)) == []
+    found = find([WAITERS(1, *at), LONGEST_WAIT(65, *at)], {}, ["LaravelQueueLockWaits"], 0)
     assert [(finding.says, finding.alert) for finding in found] == [
         ("1 session waiting for a lock on the table", "LaravelQueueLockWaits"),
         ("a session waiting for a lock for 1m 5s, limit 5s", "LaravelQueueLockWaits"),

@@ -66,7 +66,7 @@ DRILLS = {
     "no-processes": Drill("HorizonNoProcesses", REDIS, horizon("no-processes", "exports"), cure=cures),
     "overdue": Drill("HorizonNoProcesses", REDIS, horizon("overdue", "exports"), cure=cures),
     "redis-memory": Drill("RedisEvictions", REDIS, horizon("redis-memory"), "Redis may throw jobs away", cure=cures),
-    "redis-full": Drill("RedisFull", REDIS, horizon("redis-full"), r"Redis uses \S+ MB of \S+ MB", cure=cures),
+    "redis-full": Drill("RedisFull", REDIS, horizon("redis-full"), cure=cures),
     "single-group": Drill("FifoStuck", AWS, fargate("single-group", 1), cure=cures),
     "scale-from-zero": Drill(
         "ScaleFromZeroStuck", AWS, fargate("scale-from-zero", 1), late("sqs/notifications.fifo"), cure=cures

@@ -12,13 +12,13 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from exporter import exposition
-from exporter.amounts import amount
+from exporter.amounts import amount, duration
 from exporter.app import sources
 from exporter.config import DRIVERS as CONNECTIONS
 from exporter.config import Config, parse
 from exporter.demo.fargate.incidents import INCIDENTS as ON_AWS
 from exporter.demo.incidents import INCIDENTS
-from exporter.model import PREFIX, Limit, Metric
+from exporter.model import PREFIX, Limit, Metric, Only
 from exporter.settings import Settings
 from exporter.sources.clock import source as clock
 from exporter.sources.database import source as database
@@ -120,22 +120,33 @@ def limits() -> str:
 def over(metric: Metric, limit: Limit) -> str:
     """When a metric is over its limit, and from where on that is near."""
     bound = limit.bound
-    shown = f"`{bound.name.removeprefix(PREFIX)}`" if isinstance(bound, Metric) else amount(metric, bound)
-    if limit.share < 1:
-        shown = f"{100 * limit.share:.0f} % of {shown}"
+    shown = called(bound) if isinstance(bound, Metric) else amount(metric, bound)
+    if limit.share != 1:
+        shown = f"{100 * limit.share:.0f} % of {shown}" if limit.share < 1 else f"{limit.share:,.0f} times {shown}"
+    if limit.slack:
+        shown += f" and {called(limit.slack)}"
     when = "off by more than" if limit.either_way else "below" if limit.below else "above"
     if limit.total:
-        when = f"in every `{limit.where[0]}` together {when}"
+        when = f"in every `{limit.total}` together {when}"
     elif limit.where:
         when = f"{', '.join(f'`{value}`' for value in limit.where[1:])} {when}"
     said = f"{when} {shown}, or equal" if limit.reached else f"{when} {shown}"
     if limit.given:
-        said += f", while `{limit.given.name.removeprefix(PREFIX)}` is above 0"
+        said += f", while {called(limit.given)} is above 0"
     if limit.unless:
-        said += f", unless `{limit.unless.removeprefix(PREFIX)}` is"
+        said += f", unless {' or '.join(f'`{name.removeprefix(PREFIX)}`' for name in limit.unless)} is"
+    if limit.since:
+        said += f", unless {called(limit.since[0])} is less than {duration(limit.since[1])} ago"
     if limit.least:
         said += f", if over {amount(metric, limit.least)}"
     return said if limit.soon == 1 else f"{said}; near from {100 * limit.soon:.0f} % of that"
+
+
+def called(of: Metric | Only) -> str:
+    """The name of a metric, or of those of its series that count."""
+    if isinstance(of, Only):
+        return f'`{of.metric.name.removeprefix(PREFIX)}{{{of.label}="{of.value}"}}`'
+    return f"`{of.name.removeprefix(PREFIX)}`"
 
 
 def settings() -> str:

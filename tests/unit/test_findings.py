@@ -18,7 +18,7 @@ def test_what_wakes_somebody_up_comes_before_a_ticket() -> None:
 def test_a_limit_may_not_count_while_something_else_is_true() -> None:
     """A paused queue is not late; one that is not paused, or of which nobody knows it, is."""
     held = Metric("laravel_queue_held_up", "Held up.", QUEUE)
-    limit = Limit(60, "waits {value}", "TooLong", unless=held.name)
+    limit = Limit(60, "waits {value}", "TooLong", unless=(held.name,))
     age = Metric("laravel_queue_wait_seconds", "A wait.", QUEUE, limit=limit)
     found = findings(*(age(90, "a", name) for name in "xyz"), held(1, "a", "x"), held(0, "a", "y"))
     assert [where for where, _, _ in found] == ["a/y", "a/z"]
@@ -27,7 +27,7 @@ def test_a_limit_may_not_count_while_something_else_is_true() -> None:
 def test_two_limits_of_one_metric_and_a_limit_of_all_its_states() -> None:
     """None alive in any state is one thing, one that is paused another; each connection is told for itself."""
     limits = (
-        Limit(1, "none alive", "Inactive", where=("state", "running"), total=True, below=True),
+        Limit(1, "none alive", "Inactive", total="state", below=True),
         Limit(0, "{value} paused", "Paused", where=("state", "paused")),
     )
     masters = Metric("laravel_queue_masters", "Masters.", ("connection", "state"), limit=limits)

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ...model import Metric, Note, Sample
+from ...model import Limit, Metric, Note, Sample
 from ...timing import Deadline
 from .session import Row, Session
+from .statistics import LIVE
 
 SIZE = Metric(
     "laravel_queue_table_size_bytes",
     "Size on disk: heap (the rows), toast (values too long for a row), indexes; summed over partitions.",
     ("connection", "table", "part"),
+    limit=Limit(
+        LIVE,
+        "{value} on disk for {beside:row}",
+        "LaravelQueueTableBloated",
+        share=100_000,
+        least=268_435_456,
+        total="part",
+        beside=LIVE,
+    ),
 )
 PARTS = ("heap", "toast", "indexes")
 SLOWER = 4  # a table grows slowly, so once in so many intervals is enough

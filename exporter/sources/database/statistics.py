@@ -25,7 +25,12 @@ DEAD = Metric(
         TRIGGER, "{value} dead tuples, vacuum at {bound}", "LaravelQueueDeadTuplesHigh", soon=0.8, least=10_000
     ),
 )
-ENABLED = Metric("laravel_queue_table_autovacuum_enabled", "Whether autovacuum looks after all of the table.", TABLE)
+ENABLED = Metric(
+    "laravel_queue_table_autovacuum_enabled",
+    "Whether autovacuum looks after all of the table.",
+    TABLE,
+    limit=Limit(1, "autovacuum does not look after all of it", "LaravelQueueAutovacuumDisabled", below=True),
+)
 LAST_VACUUM = Metric(
     "laravel_queue_table_last_vacuum_timestamp_seconds",
     "Unix time of the last vacuum, manual or automatic; of the partition longest without one. Absent if never.",

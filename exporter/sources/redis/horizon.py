@@ -32,11 +32,12 @@ MASTERS = Metric(
             1,
             "no Horizon master is alive: nobody does its jobs",
             "LaravelQueueHorizonInactive",
-            where=("state", "running"),
-            total=True,
+            total="state",
             below=True,
+            given=queues.READY,
             page=True,
         ),
+        Limit(1, "no Horizon master is alive", "LaravelQueueHorizonInactive", total="state", below=True),
         Limit(0, "{value:Horizon master} paused", "LaravelQueueHorizonPaused", where=("state", "paused")),
     ),
 )
@@ -47,7 +48,9 @@ PROCESSES = Metric(
     "laravel_queue_horizon_processes",
     "Worker processes that Horizon runs for a queue; one for several queues counts for each of them.",
     QUEUE,
-    limit=Limit(1, "Horizon runs no worker for this queue", "LaravelQueueHorizonNoProcesses", below=True),
+    limit=Limit(
+        1, "Horizon runs no worker for this queue", "LaravelQueueHorizonNoProcesses", below=True, given=queues.READY
+    ),
 )
 PROCESSED = Metric(
     "laravel_queue_horizon_jobs_processed_total",

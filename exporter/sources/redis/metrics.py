@@ -10,5 +10,10 @@ OVERDUE = Metric(
     "Jobs due or expired for 10 s and not moved to the queue, which each look of a worker does: nobody looks. "
     "0 while a job is held and not expired: its worker is busy, and looks when it is done.",
     QUEUE,
-    limit=Limit(0, "{value:job} due and not moved: no worker has looked at this queue", "LaravelQueueStalled"),
+    limit=Limit(
+        0,
+        "{value:job} due and not moved: no worker has looked at this queue",
+        "LaravelQueueStalled",
+        unless=("laravel_queue_paused",),
+    ),
 )

@@ -6,26 +6,11 @@ from collections.abc import Iterable
 from itertools import chain
 
 from ...errors import SourceError
-from ...model import Limit, Metric, Sample
+from ...model import Limit, Metric, Only, Sample
 from ...timing import Deadline
 from ..resp.replies import Reply, info, number
 from .session import Session
 
-MEMORY_MAX = Metric("laravel_queue_redis_memory_max_bytes", "The limit maxmemory; absent without one.", ("connection",))
-MEMORY_USED = Metric(
-    "laravel_queue_redis_memory_used_bytes",
-    "Memory that Redis uses. At the limit it refuses new jobs, or throws keys away, as its policy says.",
-    ("connection",),
-    limit=Limit(
-        MEMORY_MAX,
-        "Redis uses {value} of {bound}: when it is full, no job can be pushed, or jobs are thrown away",
-        "LaravelQueueRedisMemoryHigh",
-        share=0.85,
-    ),
-)
-EVICTED = Metric(
-    "laravel_queue_redis_evicted_keys_total", "Keys thrown away for lack of memory.", ("connection",), "counter"
-)
 POLICY = Metric(
     "laravel_queue_redis_maxmemory_policy_info",
     "1 for the eviction policy that is set, 0 as long as there is no limit to the memory.",
@@ -36,6 +21,32 @@ POLICY = Metric(
         "LaravelQueueRedisEvictionPolicy",
         where=("policy", "allkeys-lru", "allkeys-lfu", "allkeys-lrm", "allkeys-random"),
     ),
+)
+MEMORY_MAX = Metric("laravel_queue_redis_memory_max_bytes", "The limit maxmemory; absent without one.", ("connection",))
+MEMORY_USED = Metric(
+    "laravel_queue_redis_memory_used_bytes",
+    "Memory that Redis uses. At the limit it refuses new jobs, or throws keys away, as its policy says.",
+    ("connection",),
+    limit=(
+        Limit(
+            MEMORY_MAX,
+            "Redis uses {value} of {bound}: when it is full, no job can be pushed, or jobs are thrown away",
+            "LaravelQueueRedisMemoryHigh",
+            share=0.85,
+        ),
+        # With volatile-… it makes room as long as a key has an expiry, so only noeviction is sure to refuse.
+        Limit(
+            MEMORY_MAX,
+            "Redis uses {value} of {bound}: it is full, and no job can be pushed",
+            "LaravelQueueRedisFull",
+            share=0.98,
+            given=Only(POLICY, "policy", "noeviction"),
+            page=True,
+        ),
+    ),
+)
+EVICTED = Metric(
+    "laravel_queue_redis_evicted_keys_total", "Keys thrown away for lack of memory.", ("connection",), "counter"
 )
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...model import Limit, Metric
-from ...queues import QUEUE
+from ...model import Limit, Metric, Only
+from ...queues import QUEUE, READY
 
 QUEUE_INFO = Metric(
     "laravel_queue_sqs_queue_info",
@@ -40,8 +40,8 @@ REQUESTS = Metric(
     ("connection", "operation", "outcome"),
     "counter",
 )
-DESIRED = Metric("laravel_queue_ecs_desired_tasks", "Tasks that ECS tries to have.", QUEUE)
-PENDING = Metric("laravel_queue_ecs_pending_tasks", "Tasks that are being started.", QUEUE)
+DESIRED = Metric("laravel_queue_ecs_desired_tasks", "Tasks that ECS tries to have.", QUEUE, column="desired")
+PENDING = Metric("laravel_queue_ecs_pending_tasks", "Tasks that are being started.", QUEUE, column="pending")
 DEPLOYMENTS = Metric(
     "laravel_queue_ecs_deployments", "Deployments of the service; more than 1 while one replaces another.", QUEUE
 )
@@ -63,19 +63,25 @@ IDLE_TASKS = Metric(
     "Tasks without a job at each of the last three polls although more jobs were ready than there are tasks: "
     "of a FIFO queue, too few message groups have messages. Absent until three polls knew all of the service's queues.",
     QUEUE,
-    limit=Limit(0, "{value:task} without a job while jobs are ready", "LaravelQueueFifoStuck"),
+    limit=Limit(
+        0,
+        "{value:task} without a job while jobs are ready",
+        "LaravelQueueFifoStuck",
+        given=Only(QUEUE_INFO, "fifo", "true"),
+    ),
 )
 RUNNING = Metric(
     "laravel_queue_ecs_running_tasks",
     "Running tasks of the ECS service that works on this queue.",
     QUEUE,
+    column="now",
     limit=Limit(
         1,
         "no task runs, {beside:job} waiting",
         "LaravelQueueScaleFromZeroStuck",
         below=True,
-        given=BACKLOG,
-        beside=BACKLOG,
+        given=READY,
+        beside=READY,
         page=True,
     ),
 )

@@ -8,6 +8,7 @@ from itertools import groupby
 from math import floor
 from random import Random
 
+from exporter import queues
 from exporter.board import Board, shown
 from exporter.errors import SourceError
 from exporter.exposition import about_us
@@ -143,7 +144,7 @@ class Scraped:
         states, mono = self.board.read(), self.clock.mono
         for sample in (*about_us(states, mono), *shown(self.board, states, mono).samples):
             if sample.metric.name in NEEDED:
-                from_midnight = EPOCH if sample.metric is held.NEWEST else 0
+                from_midnight = EPOCH if sample.metric is queues.LAST_RESERVATION else 0
                 page[sample.metric.name, sample.labels] = sample.value - from_midnight
                 self.labels.setdefault(sample.metric.name, sample.metric.labels)
         return page
