@@ -22,6 +22,11 @@ WORTH_PACKING = 1024  # bytes
 HTML = "text/html; charset=utf-8"
 RUNBOOKS = "/runbooks/"
 NO_SUCH_PAGE = b"no such page; there are /, /metrics and /runbooks/\n"
+# The pages need nothing but their own style and an empty icon; should a name ever get in as HTML, it can do nothing.
+POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
 VERDICT = "Queue-Exporter-Verdict"  # a header: the exit status of `status`
 Q = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)")
 
@@ -71,14 +76,14 @@ class Pages:
         now = report(self.board, runbooks.names(), self.exposition.clock)
         verdict = ((VERDICT, str(int(now.verdict))),)
         if wants_html(headers):
-            return Response(browser.status_page(now).encode(), HTML, headers=verdict)
+            return html(browser.status_page(now), verdict)
         return Response(text(now).encode(), headers=verdict)
 
     def runbook(self, name: str, headers: Headers) -> Response:
         """What to do about an alert; the index without a name. Markdown for a terminal."""
         name = name or runbooks.INDEX
         if wants_html(headers) and (page := browser.runbook_page(name)):
-            return Response(page.encode(), HTML)
+            return html(page)
         if source := runbooks.markdown(name):
             return Response(source.encode())
         return Response(b"no such runbook; all are listed on /runbooks/\n", status=HTTPStatus.NOT_FOUND)
@@ -93,6 +98,11 @@ class Pages:
             body = f"collectors that have not polled yet: {waiting}\n".encode()
             return Response(body, status=HTTPStatus.SERVICE_UNAVAILABLE)
         return Response(b"ready\n")
+
+
+def html(page: str, headers: tuple[tuple[str, str], ...] = ()) -> Response:
+    """A page for a browser."""
+    return Response(page.encode(), HTML, headers=(*headers, ("Content-Security-Policy", POLICY)))
 
 
 def packed(response: Response, headers: Headers) -> Response:

@@ -58,6 +58,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Date", self.date_time_string())
         self.send_header("Content-Type", response.kind)
         self.send_header("Content-Length", str(len(response.body)))
+        self.send_header("X-Content-Type-Options", "nosniff")
         self.send_header("Cache-Control", "no-store")
         self.send_header("Connection", "close")
         for name, value in response.headers:

@@ -9,12 +9,12 @@ from threading import Thread
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from exporter.amounts import printable
 from exporter.board import Board, Key, State
 from exporter.exposition import Exposition
 from exporter.pages import Pages
 from exporter.queues import JOBS, TARGET_WAIT
 from exporter.server import Server, open_server
-from exporter.terminal import printable
 from exporter.web import Gate, WebConfig
 
 from .conftest import HOSTILE
@@ -22,13 +22,27 @@ from .serving import board, connect, get, rest, serving
 
 
 def test_every_answer_has_its_head(server: Server) -> None:
-    """Its length, its kind, that it is not to be kept, and that the connection is over; not what serves it."""
-    for path in ("/", "/metrics", "/-/healthy", "/-/ready", "/nowhere"):
-        answer = get(server, path)
+    """Its length, its kind, which no browser may guess anew, that it is not to be kept, and that the connection is
+    over; not what serves it."""
+    paths = ("/", "/metrics", "/-/healthy", "/-/ready", "/nowhere", "/runbooks/", "/runbooks/nowhere")
+    for answer in (get(server, "/", method="POST"), *(get(server, path) for path in paths)):
+        assert answer.headers["Content-Type"]
+        assert answer.headers["X-Content-Type-Options"] == "nosniff"
         assert int(answer.headers["Content-Length"]) == len(answer.body)
         assert (answer.headers["Cache-Control"], answer.headers["Connection"]) == ("no-store", "close")
         assert answer.headers["Server"] is None
         assert answer.headers["Date"]
+
+
+@pytest.mark.parametrize("path", ["/", "/runbooks/", "/runbooks/LaravelQueueWaitTooLong"])
+def test_a_page_for_a_browser_may_load_nothing(server: Server, path: str) -> None:
+    """No script, no frame, no form: should a name ever get into it as HTML, it does nothing."""
+    policy = get(server, path, {"Accept": "text/html"}).headers["Content-Security-Policy"]
+    allowed = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert allowed.pop("style-src") == "'unsafe-inline'"
+    assert allowed.pop("img-src") == "data:"
+    assert allowed == dict.fromkeys(("default-src", "base-uri", "form-action", "frame-ancestors"), "'none'")
+    assert get(server, path).headers["Content-Security-Policy"] is None
 
 
 @pytest.mark.parametrize("path", ["/", "/metrics", "/-/healthy", "/nowhere"])
