@@ -1,7 +1,8 @@
-"""Values as people read them, in the unit that their metric's name ends in."""
+"""Values as people read them: numbers in the unit that their metric's name ends in, and names."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import isinf
 from typing import NamedTuple
 
@@ -58,3 +59,13 @@ def duration(seconds: float) -> str:
             rest = whole % unit // small
             return f"{whole // unit}{below} {rest}{smaller}" if rest else f"{whole // unit}{below}"
     return f"{whole}s"
+
+
+def cell(value: float | None, shown: Callable[[float], str] = "{:,.0f}".format) -> str:
+    """A value, or that there is none."""
+    return UNKNOWN if value is None else shown(value)
+
+
+def printable(value: str) -> str:
+    """A value from outside, without what could move a terminal's cursor."""
+    return value if value.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)

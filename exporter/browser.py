@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from . import queues, runbooks
-from .amounts import duration
-from .status import Report, Verdict
-from .terminal import cell, pool_columns, printable
+from .amounts import cell, duration, printable
+from .status import Report
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -26,11 +25,9 @@ def status_page(report: Report) -> str:
     return _template("status.html").render(
         report=report,
         headline=_headline(report),
-        tone={Verdict.BLIND: "over", Verdict.OVER: "over"}.get(report.verdict, ""),
+        tone="over" if report.blind or report.over else "",
         moment=datetime.fromtimestamp(report.wall, UTC).strftime("%Y-%m-%d %H:%M:%S"),
         states=queues.STATES,
-        pools=(pools := tuple(report.pools)),
-        pool_columns=pool_columns(pools),
         connections=tuple(report.connections),
         cell=cell,
         duration=duration,
@@ -48,13 +45,10 @@ def runbook_page(name: str) -> str | None:
 
 
 def _headline(report: Report) -> str:
-    """How bad it is, in a line that also fits a tab."""
-    if report.blind:
-        return "Blind"
-    over = sum(finding.over for finding in report.findings)
-    if over:
-        return f"{over} over {'its limit' if over == 1 else 'their limits'}"
-    return report.headline.capitalize()
+    """How bad it is, in a line that also fits a tab: what many things share is counted, and named below."""
+    parts = (said.what + (said.more if said.count is None else f": {said.count}") for said in report.headline)
+    line = " · ".join(parts)
+    return line[:1].upper() + line[1:]
 
 
 def _bar(share: float | None, finding: Finding | None) -> Markup | str:

@@ -12,6 +12,7 @@ from pathlib import Path
 from threading import Event
 
 from . import __version__, app, asking, config, logs, runbooks, status, terminal
+from .amounts import printable
 from .documents import Complaint
 from .errors import ConfigError
 
@@ -126,7 +127,7 @@ def once(options: Options) -> int:
         for failure in state.failures:  # of a part of it
             failed[f"{key.source}: {failure}"].append(key.collector)
     for why, collectors in failed.items():
-        print(f"queue-exporter: {terminal.printable(why)} ({', '.join(collectors)})", file=sys.stderr)
+        print(f"queue-exporter: {printable(why)} ({', '.join(collectors)})", file=sys.stderr)
     return FAILED if failed else FINE
 
 

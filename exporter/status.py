@@ -7,17 +7,17 @@ The report is made from the board alone; the terminal and the browser show the s
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import get_args
 
 from . import queues
 from .amounts import duration
 from .board import Board, State, shown
 from .findings import Finding, Values, find, path
-from .model import Metric
+from .model import Column, Metric, Sample
 from .sources.database import metrics as database
-from .sources.sqs import metrics as sqs
 from .timing import Clock
 
 STRETCHED = 2.0  # times its configured interval: from here on a person should know
@@ -48,14 +48,20 @@ class Queue:
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
-    """The workers of one pool, or the tasks of the ECS service that works on one queue. What nobody knows is None."""
+class Headline:
+    """A part of the headline: what is so, of how many things, and what else there is to say of it."""
 
-    where: str
-    workers: float | None
-    outdated: float | None = None
-    desired: float | None = None  # of the tasks of an ECS service
-    pending: float | None = None
+    what: str  # no name in it, so it may be written in capitals
+    count: int | None = None
+    more: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """Pools of workers, and the tasks of services that work on a queue: a row for each. What nobody knows is None."""
+
+    columns: tuple[Column, ...]  # those that any row knows something of, and always the first one
+    rows: tuple[tuple[str, tuple[float | None, ...]], ...]  # where, and a value for each column
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,7 @@ class Report:
 
     values: Values
     findings: tuple[Finding, ...]
+    workers: Workers
     sources: Mapping[str, Mapping[str, State]]  # source → collector → state
     named: Mapping[str, Collection[tuple[str, str]]]  # source → queues of the settings, with their connection
     mono: float
@@ -92,12 +99,22 @@ class Report:
 
     @property
     def silent(self) -> tuple[str, ...]:
-        """What has no answer that may be believed: the most important question of each source, or what is not there."""
+        """What has no answer that may be believed: the jobs of a connection, or what is not there."""
         return tuple(
             f"{name}/{collector}"
             for name, states in self.sources.items()
             for collector, state in states.items()
-            if (collector == next(iter(states)) or state.reason == "not_found") and not state.fresh(self.mono)
+            if (collector in queues.COUNTING or state.reason == "not_found") and not state.fresh(self.mono)
+        )
+
+    @property
+    def aside(self) -> tuple[str, ...]:
+        """The sources without an answer that count no jobs, the clocks: nobody is blind, and nobody calls it fine."""
+        return tuple(
+            f"{name}/{first}"
+            for name, states in self.sources.items()
+            for first in [*states][:1]
+            if first not in queues.COUNTING and not states[first].fresh(self.mono)
         )
 
     @property
@@ -142,21 +159,10 @@ class Report:
         )
         names = {labels[:2] for labels in jobs} | set(waits) | set(targets)
         names |= {queue for of_source in self.named.values() for queue in of_source}
+        late = self._found(queues.OLDEST_JOB_AGE)
         for labels in sorted(names, key=lambda labels: (-ages.get(labels, 0), labels)):
             counts = tuple(jobs.get((*labels, state)) for state in queues.STATES)
-            late = self._finding(queues.OLDEST_JOB_AGE, labels)
-            yield Queue(path(labels), counts, ages.get(labels), targets.get(labels), late)
-
-    @property
-    def pools(self) -> Iterator[Pool]:
-        """All pools of workers, by name, then all tasks, by the queue that they work on."""
-        now, outdated = (self.values.get(metric.name, {}) for metric in (queues.WORKERS, database.OUTDATED))
-        for labels in sorted({*now, *outdated}):
-            yield Pool(path(labels), now.get(labels), outdated.get(labels))
-        tasks = (sqs.RUNNING, sqs.DESIRED, sqs.PENDING)
-        running, desired, pending = (self.values.get(metric.name, {}) for metric in tasks)
-        for labels in sorted(running):
-            yield Pool(path(labels), running[labels], desired=desired.get(labels), pending=pending.get(labels))
+            yield Queue(path(labels), counts, ages.get(labels), targets.get(labels), late.get(labels))
 
     @property
     def connections(self) -> Iterator[Connections]:
@@ -170,20 +176,18 @@ class Report:
                 database.USAGE,
             )
         )
+        high = self._found(database.USAGE)
         for (name,), ratio in usage.items():
             pools = Counter[str]()
             for (connection, pool, _), count in used.items():
                 pools[pool] += int(count) if connection == name else 0
             free = most.get((name,), 0) - reserved.get((name,), 0)
-            high = self._finding(database.USAGE, (name,))
             by = tuple((pool, count) for pool, count in pools.most_common() if count)
-            yield Connections(name, pools.total(), free, ratio, high, by)
+            yield Connections(name, pools.total(), free, ratio, high.get((name,)), by)
 
-    def _finding(self, metric: Metric, labels: tuple[str, ...]) -> Finding | None:
-        """The worst that the limits of this metric say of one series."""
-        value = self.values.get(metric.name, {}).get(labels)
-        found = find([metric(value, *labels)], self.values, (), self.wall) if value is not None else ()
-        return max(found, key=lambda finding: (finding.over, finding.ratio), default=None)
+    def _found(self, metric: Metric) -> dict[tuple[str, ...], Finding]:
+        """What the limits of this metric say, by the labels of its series."""
+        return {found.series[1]: found for found in self.findings if found.series[0] == metric.name}
 
     @property
     def answers(self) -> Iterator[Source]:
@@ -204,25 +208,32 @@ class Report:
             )
 
     @property
-    def headline(self) -> str:
-        """The one line that says how bad it is."""
-        over = sum(finding.over for finding in self.findings)
-        if over:
-            return "OVER ITS LIMIT"
-        if self.findings:
-            return "CLOSE TO ITS LIMIT"
-        without = self.without_target
-        buts = [*(f"what does {name} look at?" for name in self.doubted)]
-        buts += [f"{without} queue{'s'[: without > 1]} without target_wait"] if without else []
-        but = f" (but {', '.join(buts)})" if buts else ""
-        return f"NOTHING IS OVER ITS LIMIT{but}"
+    def over(self) -> int:
+        """How many series are over a limit."""
+        return sum(finding.over for finding in self.findings)
+
+    @property
+    def headline(self) -> Iterator[Headline]:
+        """How bad it is, the worst first."""
+        if self.blind:
+            yield Headline("blind", len(self.blind), f": nothing may be shown of {', '.join(self.blind)}")
+        if self.over:
+            yield Headline("over its limit", self.over)
+        elif self.findings:
+            yield Headline("close to its limit", len(self.findings))
+        elif not self.blind:
+            buts = [f"{name} has no answer" for name in self.aside]
+            buts += [f"what does {name} look at?" for name in self.doubted]
+            if without := self.without_target:
+                buts.append(f"{without} queue{'s'[: without > 1]} without target_wait")
+            yield Headline("nothing is over its limit", more=f" (but {', '.join(buts)})" if buts else "")
 
     @property
     def verdict(self) -> Verdict:
         """Blind if a source or a queue that somebody named is silent: then nobody may call it fine."""
-        if self.blind:
+        if self.blind or self.aside:
             return Verdict.BLIND
-        return Verdict.OVER if any(finding.over for finding in self.findings) else Verdict.FINE
+        return Verdict.OVER if self.over else Verdict.FINE
 
 
 def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock()) -> Report:
@@ -235,10 +246,22 @@ def report(board: Board, runbooks: Collection[str] = (), clock: Clock = Clock())
     values: dict[str, dict[tuple[str, ...], float]] = defaultdict(dict)
     for sample in samples:
         values[sample.metric.name][sample.labels] = sample.value
-    findings = sorted(
-        find(samples, values, runbooks, clock.wall()), key=lambda f: (not f.over, not f.page, -f.ratio, f.where, f.says)
-    )
-    return Report(values, tuple(findings), sources, board.named, mono, clock.wall())
+    wall = clock.wall()
+    found = find(samples, values, runbooks, wall)
+    findings = sorted(found, key=lambda f: (not f.over, not f.page, -f.ratio, f.where, f.says))
+    return Report(values, tuple(findings), workers(samples), sources, board.named, mono, wall)
+
+
+def workers(samples: Iterable[Sample]) -> Workers:
+    """All pools of workers, by name, then all tasks, by the queue that they work on."""
+    rows: dict[tuple[tuple[str, ...], ...], dict[Column, float]] = defaultdict(dict)
+    for metric, labels, value in samples:
+        if metric.column:
+            rows[metric.labels, labels][metric.column] = value
+    first, *others = get_args(Column)
+    columns = (first, *(column for column in others if any(column in row for row in rows.values())))
+    shown = ((path(labels), tuple(map(row.get, columns))) for (_, labels), row in sorted(rows.items()))
+    return Workers(columns, tuple(shown))
 
 
 def troubles(state: State, report: Report) -> Iterator[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from itertools import zip_longest
 
 from . import queues
-from .amounts import UNKNOWN, duration
-from .status import Pool, Report
+from .amounts import cell, duration, printable
+from .status import Report
 
 WIDEST = 40  # characters of a name that still has its line to share with numbers
 
@@ -34,13 +34,11 @@ def lined_up(rows: list[Row], width: int, align: Callable[[str, int], str]) -> I
 
 
 def over_limit(report: Report) -> Iterator[Row]:
-    """What nobody can know, what is over its limit, what is close to it."""
-    if report.blind:
-        yield (f"BLIND: nothing may be shown of {', '.join(report.blind)}",)
-    if report.findings or not report.blind:
-        yield (report.headline,)
+    """What nobody can know, what is over its limit, what is close to it; who is woken up by it is told last."""
+    for said in report.headline:
+        yield (f"{said.what.upper()}{said.more}",)
     for finding in report.findings:
-        yield f"  {finding.where}", finding.says, finding.alert
+        yield f"  {finding.where}", finding.says, finding.alert, finding.weight if finding.weight == "page" else ""
 
 
 def queue_table(report: Report) -> Iterator[Row]:
@@ -50,30 +48,12 @@ def queue_table(report: Report) -> Iterator[Row]:
         yield f"  {queue.where}", *map(cell, queue.jobs), cell(queue.age, duration), cell(queue.target, duration)
 
 
-def cell(value: float | None, shown: Callable[[float], str] = "{:,.0f}".format) -> str:
-    """A value, or that there is none."""
-    return UNKNOWN if value is None else shown(value)
-
-
 def worker_table(report: Report) -> Iterator[Row]:
     """A line for each pool of workers; of what only some of them can tell, a column if any does."""
-    pools = list(report.pools)
-    columns = pool_columns(pools)
-    if pools:
-        yield "WORKERS", *columns
-    for number, pool in enumerate(pools):
-        yield f"  {pool.where}", *(cell(column[number]) for column in columns.values())
-
-
-def pool_columns(pools: Sequence[Pool]) -> dict[str, tuple[float | None, ...]]:
-    """What is known of the pools: each column under its head, those that are empty left out."""
-    columns = {
-        "now": tuple(pool.workers for pool in pools),
-        "desired": tuple(pool.desired for pool in pools),
-        "pending": tuple(pool.pending for pool in pools),
-        "outdated": tuple(pool.outdated for pool in pools),
-    }
-    return {head: column for head, column in columns.items() if head == "now" or any(v is not None for v in column)}
+    if report.workers.rows:
+        yield "WORKERS", *report.workers.columns
+    for where, values in report.workers.rows:
+        yield f"  {where}", *map(cell, values)
 
 
 def connections(report: Report) -> Iterator[Row]:
@@ -102,8 +82,3 @@ SECTIONS: tuple[tuple[Callable[[Report], Iterator[Row]], Callable[[str, int], st
     (connections, str.ljust),
     (sources, str.ljust),
 )
-
-
-def printable(value: str) -> str:
-    """A value from outside, without what could move a terminal's cursor."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in value)

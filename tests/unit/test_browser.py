@@ -12,7 +12,7 @@ from exporter.queues import OLDEST_JOB_AGE, PAUSED, TARGET_WAIT
 
 from .reports import reported
 
-NEAR, OVER = (Finding("database/emails", "", "", over=over, page=False, ratio=1.0) for over in (False, True))
+NEAR, OVER = (Finding(("", ()), "database/emails", "", "", over=o, page=False, ratio=1.0) for o in (False, True))
 
 
 @pytest.mark.parametrize(

@@ -9,13 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exporter import app, config
+from exporter.amounts import printable
 from exporter.board import Board, Key, State
 from exporter.browser import status_page
 from exporter.findings import Finding, path
 from exporter.model import Limit, Metric, Note, Sample
 from exporter.queues import JOBS as QUEUE_JOBS
 from exporter.status import Verdict, report
-from exporter.terminal import printable, text
+from exporter.terminal import text
 
 from ..world import HandClock
 from .reports import board, reported
@@ -149,7 +150,7 @@ def test_a_named_queue_without_numbers_leaves_us_blind(of: str, blind: tuple[str
     assert found.verdict is (Verdict.BLIND if blind else Verdict.FINE)
     assert ("NOTHING IS OVER" in text(found)) is not bool(blind)
     assert "  database/mail" in text(found)
-    assert ('<h1 class="over">Blind</h1>' in status_page(found)) is bool(blind)
+    assert ('<h1 class="over">Blind: 1</h1>' in status_page(found)) is bool(blind)
     hand.pass_(51)
     assert report(made, clock=hand.clock).blind == ("database/jobs",)
 
