@@ -118,9 +118,9 @@ ANYBODY = Row(
             rising=True,
             columns_of=(
                 label("severity", *words(("critical", "PAGE", "red"), ("warning", "ticket", "orange")), width=70),
-                label("alertname", RUNBOOK, width=260),
+                label("alertname", RUNBOOK, width=300),
             ),
-            width=12,
+            width=14,
             height=7,
         ),
         bars(
@@ -137,7 +137,7 @@ ANYBODY = Row(
             unit="percentunit",
             limits=(Limit("LaravelQueueWaitTooLong", 1),),
             defaults={"max": 2, "decimals": 0},
-            width=12,
+            width=10,
             height=7,
         ),
     ),
