@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 PIP := $(VENV)/bin/pip --disable-pip-version-check --quiet
+TYPES := tools/types/node_modules
 PACKAGES := $(shell grep -v '^#' tests/debian-packages.txt)
 
 .PHONY: help demo test drill lint services constraints clean
@@ -19,13 +20,18 @@ test: $(VENV)/dev services lint ## all checks; installs Debian packages, as root
 drill: $(VENV)/dev services ## every incident, brought about and told by its alert; writes the table into README.md
 	$(VENV)/bin/python -m tests.drills
 
-lint: $(VENV)/dev ## style and types
+lint: $(VENV)/dev $(TYPES) ## style and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
 services: ## the servers that the tests run for real
 	@tests/install-services $(PACKAGES)
+
+$(TYPES): tools/types/package-lock.json | $(VENV)/dev
+	@echo "installing Grafana's types into tools/types"
+	@PATH=$(CURDIR)/$(VENV)/bin:$$PATH npm --prefix tools/types ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -47,4 +53,4 @@ constraints: ## the newest versions of everything, to be tried and committed
 	$(VENV)/new/bin/pip freeze --exclude laravel-queue-exporter >> constraints.txt
 
 clean: ## remove what make has made
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(TYPES) .mypy_cache .pytest_cache .ruff_cache .hypothesis

@@ -50,9 +50,7 @@ def lines(
             "spanNulls": False,
             "stacking": {"mode": "normal" if stacked else "none", "group": "A"},
             "thresholdsStyle": {"mode": "dashed" if limits else "off"},
-            **(
-                {"axisSoftMax": max(near, default=1)} if near or counted else {}
-            ),  # or zeros have one up to a hundred
+            **({"axisSoftMax": max(near, default=1)} if near or counted else {}),  # or zeros have one up to a hundred
         },
         defaults={"color": {"mode": "palette-classic"}} | ({} if signed else {"min": 0}) | more.pop("defaults", {}),
         overrides=tuple(
