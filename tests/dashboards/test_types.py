@@ -31,7 +31,7 @@ def test_the_boards_hold_to_the_types() -> None:
 @pytest.mark.parametrize(
     ("right", "wrong", "complaint"),
     [
-        ('"drawStyle": "line"', '"drawStyle": "lines"', "drawStyle"),
+        ('"drawStyle": "line"', '"drawStyle": "lines"', '"lines"'),
         ('"graphTooltip": 1', '"graphTooltip": "shared"', "DashboardCursorSync"),
         ('"colorMode": "value"', '"colourMode": "value"', "colourMode"),
     ],
