@@ -234,3 +234,25 @@ def test_one_queue_under_two_names_is_told(world: World) -> None:
 def test_threads_end() -> None:
     """After all of this no request is still under way."""
     until(lambda: active_count() < 40)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"Content-Length: 99\r\n\r\n", b"Content-Length: 99\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}"],
+)
+def test_an_answer_that_stops_in_the_middle(world: World, answer: bytes) -> None:
+    """The connection ends before the answer does: that is said, and no thread of ours dies of it."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def answer_once() -> None:
+            """Promise more than comes."""
+            client, _ = listener.accept()
+            with client:
+                client.recv(65536)
+                client.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/x-amz-json-1.0\r\n" + answer)
+
+        Thread(target=answer_once, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with watch(world, endpoint_url=url, queues={"mail": {}}) as app:
+            poll(app, "queues", source="sqs")
+            assert state(app, "queues", "sqs").reason == "connect", state(app, "queues", "sqs").error

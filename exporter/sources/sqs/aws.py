@@ -16,10 +16,11 @@ from threading import Lock, Thread, current_thread
 from typing import Any, NamedTuple
 
 import botocore.session
+import urllib3
 from botocore import xform_name
 from botocore.config import Config
 from botocore.credentials import AssumeRoleCredentialFetcher, CredentialResolver, DeferredRefreshableCredentials
-from botocore.exceptions import NoCredentialsError
+from botocore.exceptions import ConnectionClosedError, NoCredentialsError, ReadTimeoutError
 from botocore.parsers import ResponseParserError
 
 from ...errors import Reason, SourceError
@@ -101,10 +102,12 @@ def send_bounded(http: Any, request: Any, **_: Any) -> Any:
     """
     A handler of botocore's event `before-send`: sends the request, and reads what comes for as long as somebody waits.
 
-    botocore would read an answer to its end, however long that takes and whatever it weighs.
+    botocore would read an answer to its end, however long that takes and whatever it weighs. Raises what botocore
+    would, if the answer stops in the middle.
     """
     request.stream_output = True
     response = http.send(request)
+    response.raw.enforce_content_length = True  # botocore takes half an answer for a whole one
     waiting, read = current_thread(), bytearray()
     try:
         for chunk in response.raw.stream(CHUNK):
@@ -113,6 +116,10 @@ def send_bounded(http: Any, request: Any, **_: Any) -> Any:
                 raise ResponseParserError("the answer is too large")
             if isinstance(waiting, Request):
                 waiting.deadline.left()
+    except urllib3.exceptions.ReadTimeoutError as error:
+        raise ReadTimeoutError(endpoint_url=request.url, error=error) from error
+    except urllib3.exceptions.HTTPError as error:
+        raise ConnectionClosedError(endpoint_url=request.url, request=request, error=error) from error
     finally:
         response.raw.close()
     response._content = bytes(read)  # noqa: SLF001  # where botocore itself keeps what it has read

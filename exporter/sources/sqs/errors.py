@@ -7,7 +7,7 @@ import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.client import HTTPException
+from http.client import HTTPException, IncompleteRead
 from typing import Any
 
 from botocore import exceptions as aws
@@ -65,7 +65,7 @@ BY_CLASS: tuple[tuple[type[BaseException] | tuple[type[BaseException], ...], Rea
     (ConnectionRefusedError, "refused"),
     ((ssl.SSLError, aws.SSLError), "tls"),
     ((TimeoutError, aws.ReadTimeoutError, aws.ConnectTimeoutError), "timeout"),
-    ((OSError, aws.HTTPClientError, aws.ConnectionError), "connect"),
+    ((OSError, IncompleteRead, aws.HTTPClientError, aws.ConnectionError), "connect"),
     ((HTTPException, *ODD), "malformed"),
 )
 
