@@ -14,6 +14,7 @@ from exporter.poller import Poller
 from exporter.source import Collector
 from exporter.timing import Deadline
 
+from ..patience import until
 from .conftest import OpenIn
 from .far_sides import FarSide, Mood, patience
 
@@ -91,7 +92,7 @@ def test_a_far_side_that_goes_away_is_noticed(far_side: FarSide, open_in: OpenIn
     """Two polls after the far side has gone, nothing is shown of any collector that needs it."""
     opened = open_in("well")
     poller = Poller(opened.source, Board())
-    assert all(state.up for state in polled(poller).values())
+    until(lambda: all(state.up for state in polled(poller).values()))  # on a busy machine the first answer may be late
     opened.leave()
     for turn in poller.turns * 2:
         poller.poll(turn)
