@@ -30,7 +30,7 @@ services: ## the servers that the tests run for real
 
 $(TYPES): tools/types/package-lock.json | $(VENV)/dev
 	@echo "installing Grafana's types into tools/types"
-	@PATH=$(CURDIR)/$(VENV)/bin:$$PATH npm --prefix tools/types ci --ignore-scripts --no-audit --no-fund --silent
+	@PATH=$(CURDIR)/$(VENV)/bin:$$PATH npm --prefix tools/types ci --ignore-scripts --no-audit --no-fund --loglevel=error
 	@touch $@
 
 $(VENV)/bin/python:

@@ -43,9 +43,7 @@ from tests.bundle.rules import ALERTS
 
 BEFORE, DURING = 240, 480  # seconds: nothing is wrong, then the incident, at least
 FIRING = 180  # seconds that its alert is to be seen firing
-SINCE = dict.fromkeys(
-    ("starvation", "single-group", "more-tasks-than-groups"), 600
-)  # seconds that it has to be so first
+SINCE = {"starvation": 600, "single-group": 600, "more-tasks-than-groups": 600}  # seconds that it has to be so first
 OVER = {"backlog-per-task": 265}  # seconds after which it has been put right
 LEAST = {"database-bound": 20_000}  # jobs of each backlog, or the workers are through with it too soon
 STEP = 90  # seconds between two steps of the scaling: as slow as in life
